@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sluice's lab: kernels booted, modules loaded, schedulers measured on a virtual clock."""

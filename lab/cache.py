@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The cache folder: everything the lab builds or downloads, each thing built once and whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab.errors import HostFull
+
+
+def root() -> Path:
+    """The cache folder: $SLUICE_CACHE, else sluice/ in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(os.environ.get("SLUICE_CACHE") or f"{home}/sluice")
+
+
+def key(*parts: str | bytes) -> str:
+    """A short name for a list of inputs: the same inputs, the same name."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:16]
+
+
+def once(target: Path, build: Callable[[Path], None]) -> Path:
+    """Return `target`, building it first if it is not there.
+
+    `build` fills a path beside the target, which is renamed when complete: an interrupted build leaves nothing that
+    looks finished. A second process that wants the same thing waits for the first.
+    """
+    if target.exists():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with locked(target), host_space():
+        if not target.exists():
+            part = target.with_name(target.name + ".part")
+            remove(part)
+            try:
+                build(part)
+                part.rename(target)
+            finally:
+                remove(part)
+    return target
+
+
+@contextmanager
+def locked(target: Path) -> Iterator[None]:
+    """Hold the lock that belongs to `target`; the kernel drops it when the process ends."""
+    with target.with_name(target.name + ".lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for one run, gone afterwards; folders of runs that were killed go too."""
+    base = root() / "run"
+    base.mkdir(parents=True, exist_ok=True)
+    _sweep(base)
+    with host_space():
+        path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=base))
+        try:
+            yield path
+        finally:
+            remove(path)
+
+
+@contextmanager
+def host_space() -> Iterator[None]:
+    """Turn the host's 'no space left' into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise host_full() from error
+
+
+def host_full() -> HostFull:
+    """The error for a host disk without room."""
+    return HostFull(
+        f"the disk that holds {root()} is full",
+        f"df -h {root()}   and make room, or put the cache elsewhere: SLUICE_CACHE=/path ./sluice …",
+    )
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a tree, whatever it is, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, onerror=_force)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _force(function: Callable[[str], object], path: str, _why: object) -> None:
+    """Retry a removal that a read-only folder refused."""
+    os.chmod(os.path.dirname(path), 0o700)
+    function(path)
+
+
+def _sweep(base: Path) -> None:
+    for path in base.iterdir():
+        pid = path.name.split("-")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            remove(path)

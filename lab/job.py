@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Jobs: one run of a script in a guest, a pure function of its inputs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import cache, image, machine, qemu
+from lab.errors import GuestCrashed, GuestOutOfMemory, LabError
+from lab.machine import Machine
+
+# What the agent writes to the exit port, as QEMU turns it into an exit status.
+FINISHED = 0x10 << 1 | 1
+TOO_LARGE = 0x11 << 1 | 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """A script with its files, for one kernel.
+
+    `script` is run with `sh -eu` in /job, where `files` lie; what it writes below /out comes back.
+    `cpu_limit_s` is in CPU seconds of the host: past them the guest counts as hung.
+    """
+
+    kernel: str
+    script: str
+    files: Mapping[str, bytes]
+    cpus: int = 1
+    cpu_limit_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came back: the script's exit status, what it wrote below /out, the kernel's messages since the start."""
+
+    status: int
+    files: Mapping[str, bytes]
+    dmesg: str
+    console: str
+
+
+def key(job: Job) -> str:
+    """Names everything that determines a job's outcome, the saved machine included."""
+    files = [part for name, data in sorted(job.files.items()) for part in (name.encode(), data)]
+    return cache.key(machine.get(job.kernel, job.cpus).identity, pack(job), *files)
+
+
+def run(job: Job) -> Outcome:
+    """Run one job; raises GuestCrashed, GuestHung, GuestOutOfMemory or another LabError."""
+    return run_many([job])[0]
+
+
+def run_many(
+    jobs: Sequence[Job], parallel: int = 2, done: Callable[[int, Outcome], None] | None = None
+) -> list[Outcome]:
+    """Run jobs side by side, in order of their list; `done` hears of each as it ends. The first error ends all."""
+    machines = {(job.kernel, job.cpus): machine.get(job.kernel, job.cpus) for job in jobs}
+
+    async def all_jobs() -> list[Outcome]:
+        slots = asyncio.Semaphore(parallel)
+
+        async def one(number: int, job: Job) -> Outcome:
+            async with slots:
+                outcome = await _run(machines[job.kernel, job.cpus], job)
+            if done:
+                done(number, outcome)
+            return outcome
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(number, job)) for number, job in enumerate(jobs)]
+        return [task.result() for task in tasks]
+
+    try:
+        return asyncio.run(all_jobs())
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _run(saved: Machine, job: Job) -> Outcome:
+    with cache.scratch() as run_folder:
+        guest = saved.guest(run_folder)
+        guest.create_exchange()
+        write_job(guest, job)
+        extra = ["-S", "-incoming", "defer", "-serial", "file:/tmp/run/console", "-action", "panic=exit-failure"]
+        async with qemu.start(guest, extra, job.cpu_limit_s) as process:
+            await machine.migrate(process, "migrate-incoming", "file:/tmp/ram/state")
+            await process.execute("cont")
+            status = await process.end()
+        return read_outcome(guest, status)
+
+
+def pack(job: Job) -> bytes:
+    """The tar that a guest unpacks in /job."""
+    files = {"lib.sh": (image.GUEST / "lib.sh").read_bytes(), **job.files, "script": job.script.encode()}
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in sorted(files.items()):
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), 0o755
+            tar.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def write_job(guest: qemu.Guest, job: Job) -> None:
+    """Put a job's files where the guest reads them."""
+    data = pack(job)
+    if len(data) > qemu.EXCHANGE_BYTES:
+        raise LabError(f"the job's files are larger than {qemu.EXCHANGE_BYTES >> 20} MiB", "fewer or smaller files")
+    with (guest.run / "job").open("r+b") as handle:
+        handle.write(data)
+
+
+def read_outcome(guest: qemu.Guest, status: int) -> Outcome:
+    """What a guest left behind, or the error that says why it left nothing."""
+    console = guest.console()
+    if status == TOO_LARGE:
+        raise LabError(f"the job's results are larger than {qemu.EXCHANGE_BYTES >> 20} MiB", "a shorter run")
+    if status != FINISHED:
+        raise crash(console, guest.log())
+    files = unpack(guest.run / "out")
+    dmesg = files.pop(".dmesg", b"").decode(errors="replace")
+    return Outcome(int(files.pop(".status", b"255")), files, dmesg, console)
+
+
+def unpack(path: Path) -> dict[str, bytes]:
+    """The files of a tar, by their name without a leading ./"""
+    with tarfile.open(path, "r:") as tar:
+        members = [(info, tar.extractfile(info)) for info in tar if info.isfile()]
+        return {info.name.removeprefix("./"): handle.read() for info, handle in members if handle}
+
+
+def crash(console: str, log: str) -> LabError:
+    """The error for a guest that ended by itself, from its console and QEMU's own messages."""
+    lines = console.splitlines()
+    first = next((n for n, text in enumerate(lines) if _is_crash(text)), max(0, len(lines) - 20))
+    detail = "\n".join([*lines[first : first + 40], log]).rstrip()
+    if "Out of memory" in console:
+        return GuestOutOfMemory("the guest ran out of memory", "a smaller job: less data, fewer processes", detail)
+    what = next((text for text in lines[first:] if _is_crash(text)), "it ended without a word")
+    return GuestCrashed(f"the guest crashed: {what.split('] ', 1)[-1]}", "./sluice shell   to repeat it by hand", detail)
+
+
+def _is_crash(text: str) -> bool:
+    return any(mark in text for mark in ("BUG: ", "Oops", "Kernel panic", "general protection", "kernel BUG at"))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Stock Debian kernels: downloaded by apt, unpacked with all that a guest, BTF and a module build need of them."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import cache, progress, toolbox
+from lab.errors import SetupFailed, UsageError
+
+ARCH = "amd64"
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel series that the lab knows: its name, the Debian suite it comes from, the compiler that built it."""
+
+    name: str
+    suite: str
+    compiler: str
+
+
+KERNELS = (
+    Kernel("6.1", "bookworm", "gcc-12"),
+    Kernel("6.12", "trixie", "gcc-14"),
+)
+DEFAULT = "6.12"
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A kernel on disk; `root` holds vmlinux, boot/, usr/src/, usr/lib/modules/RELEASE/ …"""
+
+    kernel: Kernel
+    release: str
+    root: Path
+
+    @property
+    def vmlinux(self) -> Path:
+        """The uncompressed kernel, bootable through PVH and with BTF."""
+        return self.root / "vmlinux"
+
+    @property
+    def modules(self) -> Path:
+        """The folder of modules.dep and kernel/."""
+        return self.root / "usr/lib/modules" / self.release
+
+    def box(self) -> toolbox.Sandbox:
+        """A toolbox in which this kernel's headers and modules stand where its packages would put them."""
+        tops = {f"/usr/src/{p.name}": p for p in (self.root / "usr/src").iterdir()}
+        kbuild = {f"/usr/lib/{p.name}": p for p in (self.root / "usr/lib").glob("linux-kbuild-*")}
+        lib = {f"/usr/lib/modules/{self.release}": self.modules, "/boot/vmlinux": self.vmlinux}
+        return toolbox.Sandbox(ro={**tops, **kbuild, **lib})
+
+
+def names() -> tuple[str, ...]:
+    """The names of the kernels, oldest first."""
+    return tuple(kernel.name for kernel in KERNELS)
+
+
+def get(name: str) -> Unpacked:
+    """The kernel of a name, downloaded and unpacked on first use (about 120 MB)."""
+    kernel = _find(name)
+    link = cache.root() / "kernels" / name
+    cache.once(link, lambda part: part.symlink_to(_fetch(kernel).name))
+    root = link.resolve()
+    return Unpacked(kernel, root.name, root)
+
+
+def payload(image: bytes) -> bytes:
+    """The compressed kernel inside a bzImage (boot protocol 2.08 and later), without its trailing length word."""
+    if image[0x202:0x206] != b"HdrS":
+        raise ValueError("not a bzImage")
+    setup_sectors = image[0x1F1] or 4
+    offset, length = struct.unpack_from("<II", image, 0x248)
+    start = (setup_sectors + 1) * 512 + offset
+    return image[start : start + length - 4]
+
+
+def decompressor(data: bytes) -> tuple[str, ...]:
+    """The command that decompresses data which starts like this."""
+    magics = {b"\xfd7zXZ": ("xz", "-dc"), b"\x28\xb5\x2f\xfd": ("zstd", "-dc"), b"\x1f\x8b": ("gzip", "-dc")}
+    for magic, command in magics.items():
+        if data.startswith(magic):
+            return command
+    raise ValueError(f"unknown compression: starts with {data[:6].hex()}")
+
+
+def _find(name: str) -> Kernel:
+    for kernel in KERNELS:
+        if kernel.name == name:
+            return kernel
+    raise UsageError(f"no kernel called {name!r}; there are {', '.join(names())}", "./sluice list kernels")
+
+
+def _fetch(kernel: Kernel) -> Path:
+    """Download the newest release of a series and unpack it."""
+    with progress.step(f"Kernel {kernel.name}: download and unpack Debian's packages") as step, cache.scratch() as work:
+        apt = _Apt(kernel, work)
+        release = apt.release()
+        packages = apt.packages(release)
+        step.note(release)
+        apt.download(packages)
+        target = cache.root() / "kernels" / release
+        return cache.once(target, lambda part: _unpack(work, release, part))
+
+
+class _Apt:
+    """apt inside the toolbox, looking at one suite only, with all its files in `work`."""
+
+    def __init__(self, kernel: Kernel, work: Path) -> None:
+        self.kernel = kernel
+        self.work = work
+        self.box = toolbox.Sandbox(rw={"/tmp/apt": work}, cwd="/tmp/apt", network=True)
+        for folder in ("state/lists/partial", "cache/archives/partial", "debs"):
+            (work / folder).mkdir(parents=True)
+        (work / "status").touch()
+        (work / "sources.list").write_text("\n".join(toolbox.sources(kernel.suite)) + "\n")
+        (work / "apt.conf").write_text(
+            'Dir::State "/tmp/apt/state"; Dir::State::status "/tmp/apt/status"; Dir::Cache "/tmp/apt/cache";\n'
+            'Dir::Etc::SourceList "/tmp/apt/sources.list"; Dir::Etc::SourceParts "/dev/null";\n'
+            'APT::Sandbox::User "root"; Acquire::Languages "none";\n'
+        )
+        self._run("apt-get", "-q", "update")
+
+    def release(self) -> str:
+        """The release that the series' metapackage points to."""
+        prefix = "linux-image-"
+        return next(d for d in self._depends(f"{prefix}{ARCH}") if d.startswith(prefix)).removeprefix(prefix)
+
+    def packages(self, release: str) -> list[str]:
+        """The packages that make up a release: image, headers and the build tools they name."""
+        headers = f"linux-headers-{release}"
+        parts = [d for d in self._depends(headers) if d.startswith(("linux-headers-", "linux-kbuild-"))]
+        binary = [d for d in self._depends(f"linux-image-{release}") if d.startswith(("linux-binary-", "linux-modules-"))]
+        return [f"linux-image-{release}", headers, *parts, *binary]
+
+    def download(self, packages: list[str]) -> None:
+        """Download packages into debs/."""
+        self._run("sh", "-euc", 'cd debs && apt-get -q download "$@"', "sh", *packages)
+
+    def _depends(self, package: str) -> list[str]:
+        listing = self._run("apt-cache", "depends", "--no-recommends", "--no-suggests", package)
+        return [line.split()[-1] for line in listing.splitlines() if "Depends:" in line]
+
+    def _run(self, *args: str) -> str:
+        return toolbox.run(args, self.box, env={"APT_CONFIG": "/tmp/apt/apt.conf"})
+
+
+def _unpack(work: Path, release: str, part: Path) -> None:
+    """Turn the packages in `work`/debs into the folder that `Unpacked` describes."""
+    part.mkdir()
+    (part / "lib").symlink_to("usr/lib")
+    (part / "usr/lib").mkdir(parents=True)
+    box = toolbox.Sandbox(rw={"/tmp/in": work / "debs", "/tmp/out": part})
+    script = 'for deb in /tmp/in/*.deb; do dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C /tmp/out; done'
+    toolbox.run(["sh", "-euc", script], box)
+    data = payload((part / "boot" / f"vmlinuz-{release}").read_bytes())
+    with progress.step(f"Kernel {release}: decompress"):
+        tool = " ".join(decompressor(data))
+        toolbox.run(["sh", "-euc", f"{tool} >/tmp/out/vmlinux"], box, stdin=data)
+    if not (part / "vmlinux").read_bytes().startswith(b"\x7fELF"):
+        raise SetupFailed(f"no ELF inside vmlinuz-{release}", "./sluice run … --kernel another")
+    toolbox.run(["depmod", "-b", "/tmp/out", release], box)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""QEMU: the command line of a guest, and the process with its control channel."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from qemu.qmp import EventListener, QMPClient, QMPError
+
+from lab import toolbox
+from lab.errors import GuestHung
+
+RAM_MIB = 1024
+EXCHANGE_BYTES = 64 << 20
+# The clock: one instruction is one nanosecond, time with nothing to do is skipped.
+TCG = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms")
+KVM = ("-accel", "kvm", "-cpu", "host")
+# SIGXCPU, as bubblewrap reports it.
+CPU_SPENT = 128 + 24
+# A guest that stands still uses no CPU seconds; a busy host makes a guest up to 7 times slower.
+WALL_PER_CPU = 20
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One QEMU process: the root it reads, the RAM file it uses and the folder of its run.
+
+    `run` holds job and out (the two NVDIMMs of the exchange) and console.
+    """
+
+    root: Path
+    ram: Path
+    run: Path
+    cpus: int = 1
+    accel: tuple[str, ...] = TCG
+    private: bool = False
+
+    def create_exchange(self) -> None:
+        """Make the two NVDIMMs, empty and sparse."""
+        for name in ("job", "out"):
+            with (self.run / name).open("wb") as handle:
+                handle.truncate(EXCHANGE_BYTES)
+
+    def arguments(self) -> list[str]:
+        """The arguments that a machine and its restores share."""
+        share = "off" if self.private else "on"
+        ram = f"memory-backend-file,id=ram,size={RAM_MIB}M,mem-path=/tmp/ram/{self.ram.name},share={share}"
+        return [
+            *hardware(self.cpus, self.accel),
+            *("-object", ram),
+            *_nvdimm(0, f"/tmp/root/{self.root.name}", self.root.stat().st_size, readonly=True),
+            *_nvdimm(1, "/tmp/run/job", EXCHANGE_BYTES, readonly=True),
+            *_nvdimm(2, "/tmp/run/out", EXCHANGE_BYTES, readonly=False),
+        ]
+
+    def box(self) -> toolbox.Sandbox:
+        """What QEMU sees of the host."""
+        return toolbox.Sandbox(
+            ro={"/tmp/root": self.root.parent},
+            rw={"/tmp/ram": self.ram.parent, "/tmp/run": self.run},
+            devices=("/dev/kvm",) if self.accel == KVM else (),
+        )
+
+    def console(self) -> str:
+        """What the guest's kernel printed on its serial line."""
+        return _text(self.run / "console")
+
+    def log(self) -> str:
+        """What QEMU itself printed."""
+        return _text(self.run / "qemu.log")
+
+
+class Process:
+    """A running QEMU and its control channel."""
+
+    def __init__(self, child: asyncio.subprocess.Process, qmp: QMPClient, limit_s: float) -> None:
+        self.child = child
+        self.qmp = qmp
+        self.limit_s = limit_s
+
+    async def execute(self, name: str, **arguments: object) -> object:
+        """Send a QMP command and return its answer."""
+        return await self.qmp.execute(name, arguments or None)
+
+    async def event(self, listener: EventListener) -> bool:
+        """Wait for an event: True when it came, False when QEMU ended first."""
+        tasks = [asyncio.create_task(listener.get()), asyncio.create_task(self.end())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return tasks[0].done()
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def end(self) -> int:
+        """Wait until QEMU ends; GuestHung when the guest's CPU seconds are spent or it stands still."""
+        try:
+            status = await asyncio.wait_for(self.child.wait(), self.limit_s * WALL_PER_CPU)
+        except TimeoutError:
+            raise hung(f"stood still for {self.limit_s * WALL_PER_CPU:.0f} s") from None
+        if status == CPU_SPENT:
+            raise hung(f"used up its {self.limit_s:.0f} CPU seconds")
+        return status
+
+
+def hung(what: str) -> GuestHung:
+    """The error for a guest that doesn't end."""
+    return GuestHung(f"the guest {what} and was ended", "./sluice shell   to look at it by hand")
+
+
+def hardware(cpus: int, accel: Sequence[str]) -> list[str]:
+    """The arguments that name no file: what the guest's hardware is."""
+    return [
+        *("-nodefaults", "-no-user-config", "-display", "none", "-M", "pc,nvdimm=on,memory-backend=ram"),
+        *(*accel, "-smp", str(cpus), "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
+        *("-m", f"{RAM_MIB}M,slots=4,maxmem=16G", "-no-reboot"),
+        *("-device", "isa-debug-exit,iobase=0xf4,iosize=1", "-device", "pvpanic"),
+    ]
+
+
+def line(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox | None = None) -> list[str]:
+    """The whole command line; the kernel sends SIGXCPU after `limit_s` seconds of CPU time."""
+    limit = max(1, int(limit_s))
+    args = ["prlimit", f"--cpu={limit}:{limit + 5}", "--core=0", "qemu-system-x86_64", *guest.arguments(), *extra]
+    return toolbox.command(args, box or guest.box())
+
+
+@asynccontextmanager
+async def start(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox | None = None) -> AsyncIterator[Process]:
+    """Start QEMU with a control channel; it is gone when the block ends, however it ends."""
+    ours, theirs = socket.socketpair()
+    control = ["-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"]
+    child = await asyncio.create_subprocess_exec(
+        *line(guest, [*control, *extra], limit_s, box),
+        pass_fds=[theirs.fileno()],
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=(guest.run / "qemu.log").open("wb"),
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    theirs.close()
+    qmp = QMPClient("guest")
+    try:
+        await _connect(qmp, ours, guest)
+        yield Process(child, qmp, limit_s)
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+        with suppress(EOFError, OSError, QMPError):
+            await qmp.disconnect()
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+async def _connect(qmp: QMPClient, ours: socket.socket, guest: Guest) -> None:
+    try:
+        await qmp.connect(ours)
+    except (EOFError, OSError, QMPError):
+        raise toolbox.failed("QEMU", guest.log().encode()) from None
+
+
+def _nvdimm(number: int, path: str, size: int, readonly: bool) -> list[str]:
+    ro, unarmed = (",readonly=on", ",unarmed=on") if readonly else ("", "")
+    return [
+        *("-object", f"memory-backend-file,id=m{number},size={size},mem-path={path},share=on{ro}"),
+        *("-device", f"nvdimm,id=nv{number},memdev=m{number}{unarmed}"),
+    ]

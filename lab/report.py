@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a reader sees of a result: the page, the table on the terminal, the CSV, a comparison."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import jinja2
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from lab import analysis, result
+from lab.figure import Figure, Table, number, svg
+from lab.result import Cell, Claim, Job, Result
+
+PAGE = "report.html"
+CSV = "cells.csv"
+WIDTH = 100
+"""Columns of the terminal table where the output is no terminal."""
+
+COLUMNS = ("kernel", "device", "scheduler", "tunables", "variant", "job", "ioclass", "level", "ios",
+           "iops", "iops_lowest", "iops_highest", "bytes_per_s", "mean_ns", "p50_ns", "p95_ns",
+           "p99_ns", "p99.9_ns", "max_ns", "p99_lowest_ns", "p99_highest_ns", "cpu_percent",
+           "instructions_per_io", "seconds", "runs")
+
+LIMITS = (
+    "One virtual CPU executes one instruction per nanosecond, in order, without caches. "
+    "Lock contention between CPUs and real cache misses don't show.",
+    "The disks are models. Their parameters and the sources of these are above; schedulers' own "
+    "time constants were made for real disks and are not scaled with a slowed one.",
+    "No noise is not no error: a repeat gives the same figures, so the runs of a cell differ in their "
+    "seed and start offset on purpose.",
+)
+
+
+def render(directory: Path) -> Path:
+    """Write the page and the CSV beside directory/results.json; returns the page's path.
+
+    ResultError if there are no results or they were changed.
+    """
+    found = result.read(directory)
+    folder = directory if directory.is_dir() else directory.parent
+    (folder / CSV).write_text(table_csv(found.cells))
+    page = folder / PAGE
+    page.write_text(html(found, figures(found)))
+    return page
+
+
+def figures(found: Result) -> list[Figure]:
+    """The figures that the experiment's analysis draws of the cells."""
+    return analysis.figures(analysis.load_of(found.experiment), found.cells)
+
+
+def html(found: Result, drawn: Sequence[Figure]) -> str:
+    """The self-contained page: no script, no link to anything it needs."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["number"] = number
+    environment.filters["svg"] = svg
+    return environment.get_template("report.html.j2").render(
+        result=found, figures=drawn, devices=devices(found.cells), limits=LIMITS,
+        spread=widest_spread(found.cells), failed=[claim for claim in found.claims if not claim.holds])
+
+
+def devices(cells: Iterable[Cell]) -> dict[str, Mapping[str, str]]:
+    """The parameters of each device that the cells used."""
+    return {cell.device: cell.device_parameters for cell in cells if cell.device_parameters}
+
+
+def widest_spread(cells: Sequence[Cell]) -> str:
+    """A sentence about the runs that a cell pools and how far apart they are."""
+    runs = sorted({len(cell.inputs) for cell in cells})
+    spans = [((high - low) / low * 100, cell, job) for cell in cells for job in cell.jobs
+             for low, high in [job.spread.p99_ns] if low]
+    if not spans or runs == [1]:
+        return "Each cell is one run; its spread is not known."
+    widest, cell, job = max(spans, key=lambda span: span[0])
+    middle = sorted(span[0] for span in spans)[len(spans) // 2]
+    return (f"A cell pools {' or '.join(map(str, runs))} runs. Between its runs the p99 of a job differs by "
+            f"{number(middle)} % in the median cell and by {number(widest)} % at most "
+            f"({cell.device}, {cell.scheduler}, {cell.variant}, {job.name}).")
+
+
+def table_csv(cells: Iterable[Cell]) -> str:
+    """All cells, one line a job."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for cell in cells:
+        for job in cell.jobs:
+            writer.writerow(_csv_row(cell, job))
+    return out.getvalue()
+
+
+def _csv_row(cell: Cell, job: Job) -> list[object]:
+    clat, spread = job.clat, job.spread
+    return [cell.kernel, cell.device, cell.scheduler, tunables(cell), cell.variant, job.name,
+            job.ioclass, job.level, job.ios, job.iops, *spread.iops, job.bytes_per_s, clat.mean,
+            clat.p50, clat.p95, clat.p99, clat.p999, clat.max, *spread.p99_ns, job.cpu_percent,
+            cell.instructions_per_io, cell.seconds, len(cell.inputs)]
+
+
+def tunables(cell: Cell) -> str:
+    """The tunables that were set, as name=value."""
+    return " ".join(f"{name}={value}" for name, value in sorted(cell.tunables.items()))
+
+
+def show(found: Result, drawn: Sequence[Figure], console: Console | None = None) -> None:
+    """Print the tables and the claims."""
+    console = console or _console()
+    for figure in drawn:
+        if figure.terminal:
+            for panel in figure.panels:
+                if isinstance(panel, Table):
+                    console.print(_rich(panel))
+    if found.claims:
+        console.print(_claims(found.claims))
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+
+
+def _rich(panel: Table) -> RichTable:
+    table = RichTable(title=Text(panel.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False,
+                      padding=(0, 1))
+    for index, column in enumerate(panel.columns):
+        table.add_column(Text(column), justify="left" if index < panel.names else "right",
+                         no_wrap=index < panel.names)
+    for index, row in enumerate(panel.rows):
+        table.add_row(*map(Text, row), style="bold" if index in panel.ours else "")
+    return table
+
+
+def _claims(claims: Sequence[Claim]) -> RichTable:
+    holding = sum(claim.holds for claim in claims)
+    table = RichTable(title=Text(f"{holding} of {len(claims)} claims hold"), box=box.SIMPLE_HEAD,
+                      title_justify="left", pad_edge=False, padding=(0, 1))
+    table.add_column("")
+    table.add_column("claim", no_wrap=True)
+    for name in ("measured", "paper"):
+        table.add_column(name, justify="right")
+    table.add_column("that")
+    for claim in claims:
+        table.add_row(Text("holds" if claim.holds else "FAILS", "green" if claim.holds else "bold red"),
+                      Text(claim.id), number(claim.measured),
+                      "" if claim.paper is None else number(claim.paper), Text(claim.text))
+    return table
+
+
+def compare(first: Path, second: Path) -> int:
+    """Print what differs between two results; 1 if a claim held in the first and fails in the
+    second, otherwise 0.  ResultError if one can't be read."""
+    before, after = result.read(first), result.read(second)
+    console = _console()
+    if before.digest == after.digest:
+        console.print(Text(f"the same inputs and figures: {before.digest}"))
+        return 0
+    console.print(_rich(_differences(before.cells, after.cells)))
+    lost = [claim.id for claim in after.claims if not claim.holds
+            and any(old.id == claim.id and old.holds for old in before.claims)]
+    for name in lost:
+        console.print(Text(f"no longer holds: {name}", "bold red"))
+    return 1 if lost else 0
+
+
+def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> Table:
+    old = {_identity(cell): cell for cell in before}
+    rows = [row for cell in after if _identity(cell) in old
+            for row in _compare_cell(old.pop(_identity(cell)), cell)]
+    only = [(*_place(cell), "only in the first", "", "", "") for cell in old.values()]
+    only += [(*_place(cell), "only in the second", "", "", "") for cell in after
+             if _identity(cell) not in {_identity(other) for other in before}]
+    return Table(f"{len(rows)} jobs differ, {len(only)} cells are in one result only",
+                 ("where", "scheduler", "job", "IOPS before", "after", "p99 ms before", "after"),
+                 tuple(rows + [(f"{kernel} {where}", *rest) for kernel, where, *rest in only]), 3)
+
+
+def _identity(cell: Cell) -> tuple[str, ...]:
+    return cell.kernel, cell.device, cell.scheduler, tunables(cell), cell.variant
+
+
+def _place(cell: Cell) -> tuple[str, str, str]:
+    return cell.kernel, f"{cell.device} {cell.variant}", f"{cell.scheduler} {tunables(cell)}".strip()
+
+
+def _compare_cell(old: Cell, new: Cell) -> list[tuple[str, ...]]:
+    kernel, where, scheduler = _place(new)
+    return [(f"{kernel} {where}", scheduler, job.name, number(was.iops), number(job.iops),
+             number(was.clat.p99 / 1e6), number(job.clat.p99 / 1e6))
+            for was, job in zip(old.jobs, new.jobs, strict=False)
+            if (was.iops, was.clat) != (job.iops, job.clat)]

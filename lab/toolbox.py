@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The toolbox: a Debian root with every tool whose version must not depend on the host, entered through bubblewrap."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache as memo
+from pathlib import Path
+
+from lab import cache, progress
+from lab.errors import LabError, SetupFailed, ToolMissing
+
+SUITE = "trixie"
+PACKAGES = (
+    # builds modules: each kernel's own compiler, what kbuild calls, BTF
+    *("gcc-12", "gcc-14", "binutils", "libc6-dev", "make", "bc", "pahole", "kmod", "perl", "patch", "diffutils"),
+    # takes kernels and images apart and puts them together
+    *("zstd", "xz-utils", "lz4", "cpio", "e2fsprogs", "libarchive13t64", "busybox-static", "ca-certificates"),
+    # runs guests
+    *("qemu-system-x86", "util-linux"),
+    # checks style
+    *("sparse", "clang-format", "shellcheck", "python3-minimal"),
+)
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """How a command sees the toolbox.
+
+    `ro` and `rw` map a path inside to the path on the host that appears there.
+    """
+
+    ro: Mapping[str, Path] = field(default_factory=dict)
+    rw: Mapping[str, Path] = field(default_factory=dict)
+    cwd: str = "/"
+    network: bool = False
+    devices: tuple[str, ...] = ()
+
+
+def path() -> Path:
+    """The toolbox's folder, made on first use (about a minute, 350 MB to download)."""
+    name = f"toolbox-{cache.key(SUITE, *PACKAGES)}"
+    return cache.once(cache.root() / name, _make)
+
+
+@memo
+def identity() -> str:
+    """Names the exact package versions in the toolbox."""
+    return hashlib.sha256((path() / "var/lib/dpkg/status").read_bytes()).hexdigest()
+
+
+def command(args: Sequence[str], box: Sandbox = Sandbox()) -> list[str]:
+    """The command line that runs `args` in the toolbox; its processes die with the caller."""
+    line = [_bwrap(), "--ro-bind", str(path()), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    line += ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--setenv", "LC_ALL", "C.UTF-8", "--setenv", "HOME", "/tmp"]
+    line += ["--setenv", "PATH", "/usr/sbin:/usr/bin:/sbin:/bin"]
+    if os.getuid() != 0:
+        line += ["--unshare-user", "--uid", "0", "--gid", "0"]
+    if box.network:
+        line += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf", "--ro-bind-try", "/etc/hosts", "/etc/hosts"]
+    else:
+        line += ["--unshare-net"]
+    for device in box.devices:
+        line += ["--dev-bind-try", device, device]
+    for inside, outside in box.ro.items():
+        line += ["--ro-bind", str(outside), _mount_point(inside)]
+    for inside, outside in box.rw.items():
+        line += ["--bind", str(outside), _mount_point(inside)]
+    return [*line, "--chdir", box.cwd, "--", *args]
+
+
+def run(args: Sequence[str], box: Sandbox = Sandbox(), stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
+    """Run a command in the toolbox and return what it prints; SetupFailed with its last lines if it fails."""
+    done = subprocess.run(
+        command(args, box), input=stdin, capture_output=True, check=False, env={**os.environ, **(env or {})}
+    )
+    if done.returncode:
+        raise failed(" ".join(args[:3]), done.stdout + done.stderr)
+    return done.stdout.decode(errors="replace")
+
+
+def failed(what: str, output: bytes, next_step: str = "the same command again; it goes on where it stopped") -> LabError:
+    """The error for a command that failed, with the end of what it printed."""
+    text = output.decode(errors="replace")
+    if "No space left on device" in text:
+        return cache.host_full()
+    return SetupFailed(f"{what} failed", next_step, "\n".join(text.splitlines()[-20:]))
+
+
+@memo
+def sources(suite: str = SUITE) -> tuple[str, ...]:
+    """apt source lines for a Debian suite, from the mirrors that the host's own apt uses."""
+    main, security = _mirrors()
+    signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    lines = [f"deb {signed} {main} {suite} main", f"deb {signed} {main} {suite}-updates main"]
+    return (*lines, f"deb {signed} {security} {suite}-security main")
+
+
+def bootstrap(packages: Sequence[str], title: str, target: Path, *options: str) -> None:
+    """Make a Debian root of `packages` as a tar file; needs no root where the host allows user namespaces."""
+    args = [_need("mmdebstrap"), "--format=tar", *options, f"--include={','.join(packages)}", SUITE, str(target)]
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
+    with progress.step(title) as step:
+        with subprocess.Popen(
+            [*args, *sources()], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env
+        ) as child:
+            output = _follow(child, step)
+    if child.returncode:
+        raise failed("mmdebstrap", output)
+
+
+def _follow(child: subprocess.Popen[bytes], step: progress.Step) -> bytes:
+    assert child.stderr is not None
+    lines = []
+    for line in child.stderr:
+        lines.append(line)
+        step.note(line.decode(errors="replace").strip())
+    return b"".join(lines)
+
+
+def _make(part: Path) -> None:
+    tar = part.with_name(part.name + ".tar")
+    try:
+        bootstrap(PACKAGES, "Toolbox: Debian 13 with compilers and QEMU", tar, "--variant=apt")
+        part.mkdir()
+        done = subprocess.run(
+            ["tar", "-C", part, "--exclude=./dev/*", "-xf", tar], capture_output=True, check=False
+        )
+        if done.returncode:
+            raise failed("unpacking the toolbox", done.stderr)
+    finally:
+        tar.unlink(missing_ok=True)
+    part.chmod(0o755)
+
+
+def _mirrors() -> tuple[str, str]:
+    """The main and the security archive that the host's apt knows for its own release."""
+    listing = subprocess.run(
+        [_need("apt-get"), "indextargets", "--format", "$(RELEASE) $(SITE)", "Created-By: Packages"],
+        capture_output=True, text=True, check=False,
+    ).stdout
+    sites = dict(line.split(" ", 1) for line in listing.splitlines())
+    return pick_mirrors(sites, _codename())
+
+
+def pick_mirrors(sites: Mapping[str, str], codename: str) -> tuple[str, str]:
+    """Choose from a map of suite to site; ToolMissing if the host's apt knows no Debian archive."""
+    main = sites.get(codename)
+    security = sites.get(f"{codename}-security")
+    if main is None or security is None:
+        raise ToolMissing(
+            f"this host's apt knows no main and security archive of Debian ({codename})",
+            "apt-get indextargets   on a Debian 12 or 13 host",
+        )
+    return main, security
+
+
+def _codename() -> str:
+    for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VERSION_CODENAME="):
+            return line.split("=", 1)[1].strip('"')
+    return "unknown"
+
+
+def _bwrap() -> str:
+    return _need("bwrap", "bubblewrap")
+
+
+def _need(program: str, package: str = "") -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise ToolMissing(f"{program} is not installed", f"apt-get install {package or program}")
+    return found
+
+
+def _mount_point(inside: str) -> str:
+    """Make sure that a path inside the toolbox can be mounted on; the root itself is read-only to commands."""
+    top = inside.lstrip("/").split("/")[0]
+    if top not in ("tmp", "dev", "proc"):
+        (path() / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    return inside
