@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The door to the kernel's private block headers: one set of names and
+ * signatures for every elevator, whatever the kernel.
+ *
+ * The structures come from block-types.h, which block-types.sh writes from the
+ * target kernel's own type data, together with SLUICE_HAS_... for each feature
+ * that differs. This file gives those differences one face; it is the only
+ * place, with block-types.sh, that knows of kernel releases. The releases named
+ * below are the ones in which a change was first seen.
+ *
+ * An elevator includes this file first, before it defines CREATE_TRACE_POINTS.
+ */
+#ifndef SLUICE_ELEVATOR_H
+#define SLUICE_ELEVATOR_H
+
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/build_bug.h>
+#include <linux/hrtimer.h>
+#include <linux/ioprio.h>
+#include <linux/kobject.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sbitmap.h>
+#include <linux/seq_file.h>
+#include <trace/events/block.h>
+
+#include "block-types.h"
+
+/*
+ * The exported functions that elevators call, as this project knows them. The
+ * compiler compares each with what block-types.h read from the kernel.
+ */
+int elv_register(struct elevator_type *type);
+void elv_unregister(struct elevator_type *type);
+void elv_rb_add(struct rb_root *root, struct request *rq);
+void elv_rb_del(struct rb_root *root, struct request *rq);
+struct request *elv_rb_find(struct rb_root *root, sector_t sector);
+struct request *elv_rb_former_request(struct request_queue *q, struct request *rq);
+struct request *elv_rb_latter_request(struct request_queue *q, struct request *rq);
+void elv_rqhash_add(struct request_queue *q, struct request *rq);
+void elv_rqhash_del(struct request_queue *q, struct request *rq);
+bool elv_bio_merge_ok(struct request *rq, struct bio *bio);
+bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio,
+			    unsigned int nr_segs, struct request **merged);
+bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq,
+				   struct list_head *free);
+void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
+
+/**
+ * typedef sluice_insert_t - last argument of insert_requests()
+ *
+ * A bool that meant "at the head" until 6.4, flags since ("blk-mq: pass a flags
+ * argument to elevator_type->insert_requests").
+ */
+#ifdef SLUICE_HAS_INSERT_FLAGS
+typedef blk_insert_t sluice_insert_t;
+#else
+typedef bool sluice_insert_t;
+#endif
+
+/**
+ * sluice_insert_at_head() - shall the list go before everything else?
+ * @flags: as insert_requests() got it
+ *
+ * The flag's value, 1, is a macro in block/blk-mq.h and thus in no type data; it
+ * hasn't changed since 6.4, and equals the older bool.
+ */
+static inline bool sluice_insert_at_head(sluice_insert_t flags)
+{
+	return (__force unsigned int)flags & 1;
+}
+
+/**
+ * sluice_rq_ioprio() - the priority that a request's submitter asked for
+ * @rq: request that still has its bio
+ *
+ * Call it when the request is inserted and keep the answer: since 6.14, and
+ * 6.12.26, the priority is read from the first bio ("block: remove the ioprio
+ * field from struct request"), which is gone at completion and may be another
+ * one after a merge.
+ *
+ * Return: an IOPRIO_PRIO_VALUE(); 0, class NONE, without a bio.
+ */
+static inline u16 sluice_rq_ioprio(struct request *rq)
+{
+	return req_get_ioprio(rq);
+}
+
+/*
+ * The flag of a request that prepare_request() has seen and finish_request()
+ * will see. Until 6.4 it was RQF_ELVPRIV, while RQF_ELV only told of a scheduler
+ * tag; then "blk-mq: make sure elevator callbacks aren't called for passthrough
+ * request" made it one flag. A flush and a pass-through request never have it.
+ */
+#ifdef RQF_USE_SCHED
+#define SLUICE_RQF_SCHED RQF_USE_SCHED
+#else
+#define SLUICE_RQF_SCHED RQF_ELVPRIV
+#endif
+
+/**
+ * sluice_rq_mergeable() - may a bio or a request be merged into this one?
+ * @rq: request, about to be entered in the merge hash or not
+ *
+ * rq_mergeable() is private to block/blk.h. The block layer asks its own before
+ * it merges: this one only saves entering what it would refuse.
+ */
+static inline bool sluice_rq_mergeable(const struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+	case REQ_OP_WRITE:
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		return !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
+		       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
+	default:
+		return false;
+	}
+}
+
+/**
+ * sluice_front_merge() - how a bio in front of a request is merged with it
+ * @rq: what elv_rb_find() found and elv_bio_merge_ok() accepted
+ *
+ * Discards to a device that takes several ranges at once are collected, not
+ * extended; blk_discard_mergable() is private to block/blk.h.
+ *
+ * Return: request_merge()'s answer, an enum elv_merge.
+ */
+static inline int sluice_front_merge(struct request *rq)
+{
+	if (req_op(rq) == REQ_OP_DISCARD && queue_max_discard_segments(rq->q) > 1)
+		return ELEVATOR_DISCARD_MERGE;
+	return ELEVATOR_FRONT_MERGE;
+}
+
+/**
+ * sluice_free_requests() - free what blk_mq_sched_try_insert_merge() merged away
+ * @list: requests, linked by queuelist; empty afterwards
+ *
+ * Call it without the elevator's lock: finish_request() runs for each.
+ */
+static inline void sluice_free_requests(struct list_head *list)
+{
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		blk_mq_free_request(rq);
+	}
+}
+
+/* The scheduler's tags that an allocation chooses from. */
+static inline struct sbitmap *sluice_tag_map(struct blk_mq_alloc_data *data)
+{
+	struct blk_mq_hw_ctx *hctx = data->hctx;
+	unsigned long i;
+
+	/* Some releases between 6.4 and 6.12 limit before they choose a queue. */
+	if (!hctx) {
+		queue_for_each_hw_ctx(data->q, hctx, i)
+			break;
+	}
+	return &hctx->sched_tags->bitmap_tags.sb;
+}
+
+/**
+ * sluice_nr_tags() - how many scheduler tags there are to choose from
+ * @data: as limit_depth() got it
+ *
+ * Per hardware queue, or for all of them where the driver shares its tags. Ask
+ * each time: inside depth_updated() q->nr_requests is still the old number on
+ * kernels without SLUICE_HAS_QUEUE_DEPTH.
+ */
+static inline unsigned int sluice_nr_tags(struct blk_mq_alloc_data *data)
+{
+	return sluice_tag_map(data)->depth;
+}
+
+/**
+ * sluice_limit_tags() - keep tags back from an allocation
+ * @data: as limit_depth() got it
+ * @n: at most about so many of sluice_nr_tags() may be in use for this
+ *     allocation to succeed without waiting, at least 1
+ *
+ * Needs sluice_may_limit_tags(). data->shallow_depth counted the bits of one
+ * word of the tag map, of which there are at least four, until 6.16 and 6.12.42,
+ * and counts the whole map's since (42e6c6ce03fd "lib/sbitmap: convert
+ * shallow_depth from one word to the whole sbitmap"); either way 0 is no limit.
+ * By words every word yields at least one tag, so that the smallest limit is
+ * then the number of words.
+ */
+static inline void sluice_limit_tags(struct blk_mq_alloc_data *data,
+				     unsigned int n)
+{
+	struct sbitmap *map = sluice_tag_map(data);
+
+	if (n >= map->depth)
+		return;
+#ifdef SLUICE_HAS_WORD_DEPTH
+	n = (n << map->shift) / map->depth;
+#endif
+	data->shallow_depth = max(n, 1U);
+}
+
+/**
+ * sluice_may_limit_tags() - announce that sluice_limit_tags() will be called
+ * @q: queue, from the elevator's init and depth_updated functions
+ *
+ * Without it the tag map wakes waiters in batches larger than the limit, and a
+ * limited allocation may sleep for ever. Kernels since 6.18 have
+ * blk_mq_set_min_shallow_depth() for it, which is inline and private.
+ */
+static inline void sluice_may_limit_tags(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+}
+
+/**
+ * SLUICE_INIT_SCHED() - define an init_sched callback
+ * @wrapper: its name
+ * @fn: int fn(struct request_queue *q, struct elevator_queue *eq), sets
+ *      eq->elevator_data; on an error it has undone what it did
+ *
+ * Called with the queue frozen and the scheduler tags allocated; q->elevator is
+ * set after @fn. Since 6.17, and some 6.16, the core allocates and frees the
+ * elevator_queue ("block: pass elevator_queue to elv_register_queue &
+ * unregister_queue" and what follows it); before, each elevator did.
+ */
+#ifdef SLUICE_HAS_INIT_QUEUE
+#define SLUICE_INIT_SCHED(wrapper, fn)					\
+static int wrapper(struct request_queue *q, struct elevator_queue *eq)	\
+{									\
+	int err = fn(q, eq);						\
+									\
+	if (!err)							\
+		q->elevator = eq;					\
+	return err;							\
+}
+#else
+struct elevator_queue *elevator_alloc(struct request_queue *q,
+				      struct elevator_type *type);
+
+#define SLUICE_INIT_SCHED(wrapper, fn)					\
+static int wrapper(struct request_queue *q, struct elevator_type *type)	\
+{									\
+	struct elevator_queue *eq = elevator_alloc(q, type);		\
+	int err;							\
+									\
+	if (!eq)							\
+		return -ENOMEM;						\
+	err = fn(q, eq);						\
+	if (err)							\
+		kobject_put(&eq->kobj);					\
+	else								\
+		q->elevator = eq;					\
+	return err;							\
+}
+#endif
+
+/**
+ * SLUICE_DEPTH_UPDATED() - define a depth_updated callback
+ * @wrapper: its name
+ * @fn: void fn(struct request_queue *q), called after nr_requests has changed,
+ *      with the queue frozen and quiesced
+ *
+ * Called once per hardware queue, in the middle of the change, until 6.17, and
+ * once per queue since ("blk-mq: fix elevator depth_updated method"): @fn must
+ * bear to be called again.
+ */
+#ifdef SLUICE_HAS_QUEUE_DEPTH
+#define SLUICE_DEPTH_UPDATED(wrapper, fn)				\
+static void wrapper(struct request_queue *q)				\
+{									\
+	fn(q);								\
+}
+#else
+#define SLUICE_DEPTH_UPDATED(wrapper, fn)				\
+static void wrapper(struct blk_mq_hw_ctx *hctx)				\
+{									\
+	fn(hctx->queue);						\
+}
+#endif
+
+/**
+ * typedef sluice_attr_t - an entry of an elevator's table of sysfs attributes
+ *
+ * const since 6.17 ("block: constify elevator_attrs").
+ */
+#ifdef SLUICE_HAS_CONST_ATTRS
+typedef const struct elv_fs_entry sluice_attr_t;
+#else
+typedef struct elv_fs_entry sluice_attr_t;
+#endif
+
+/**
+ * sluice_hrtimer_setup() - prepare a timer before its first use
+ * @timer: the timer
+ * @fn: what it calls, in hard interrupt context unless @mode says soft
+ * @clock: clock id, such as CLOCK_MONOTONIC
+ * @mode: as hrtimer_start() will get it
+ *
+ * hrtimer_setup() came with 6.13 ("hrtimers: Introduce hrtimer_setup() to replace
+ * hrtimer_init()"), hrtimer_init() went with 6.15.
+ */
+static inline void sluice_hrtimer_setup(struct hrtimer *timer,
+					enum hrtimer_restart (*fn)(struct hrtimer *),
+					clockid_t clock, enum hrtimer_mode mode)
+{
+#ifdef SLUICE_HAS_HRTIMER_SETUP
+	hrtimer_setup(timer, fn, clock, mode);
+#else
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
+#endif
+}
+
+/*
+ * Zoned devices need nothing here. Since 6.10 the core writes a zone in order
+ * before the elevator sees a request ("block: Introduce zone write plugging").
+ * Before, an elevator had to lock zones and say so in elevator_features; one
+ * that doesn't set the member is refused by the kernel for a zoned device, which
+ * is right.
+ */
+
+#endif

@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * mq-prio: I/O priorities that hold, for blk-mq
+ *
+ * A request's ioprio gives its rank: RT 0-7, then BE 0-7, then IDLE.  The
+ * lowest-numbered rank that is active goes first, always; what waits below it
+ * gets a stated share of the device's time, in turns.
+ *
+ * An order among waiting requests is not enough, because three things happen
+ * where an elevator that only orders can't see them:
+ *
+ *  - Lower requests own the scheduler's tags, so that a higher one waits
+ *    before it is ever inserted.  While a higher rank was active lately, lower
+ *    ones may take half of the tags (mqp_limit_depth()).
+ *  - Lower requests fill the device's own queue.  While a higher rank is
+ *    active, lower ones are inside the device one turn at a time: one request
+ *    on flash, 1 MiB on a rotating disk, where one seek should pay for much.
+ *  - Aging that lets the oldest go first turns into "low first" once an
+ *    overload has made everything old.  Here aging is a budget: a turn goes to
+ *    the lower request that has waited longest, and the turn's cost decides
+ *    when the next one opens, so that turns take low_share percent of the time
+ *    however much waits.
+ *
+ * The cost of a turn is what the device spent on it, learned from completions:
+ * the time from the last completion before it (or from the turn's start) to
+ * its own, summed over its requests.  That is the transfer on a drive whose
+ * link is the limit, and seek, rotation and transfer on a disk.  With cost C,
+ * share S per cent and time R in the device, turns open every
+ *
+ *	max(R, min(C * 100 / S, 1 s))
+ *
+ * and where R is the larger on flash, turns grow by a request each until the
+ * share is met again.  So a request with N older lower ones before it, in
+ * turns of T, is dispatched within (N / T + 1) of these periods.
+ *
+ * With one rank active nothing of this runs: requests pass in arrival order
+ * (in sector order with a deadline on a rotating disk), merge structures are
+ * filled only when a merge is possible, no clock is read.
+ *
+ * Source of the idea: the mq-prio report (strict classes, one FIFO each, aging
+ * as a bounded exception); docs/mq-prio.md has the model and the measurements.
+ */
+#include <linux/bitops.h>
+#include <linux/blkdev.h>
+#include <linux/blk-mq.h>
+#include <linux/hrtimer.h>
+#include <linux/ioprio.h>
+#include <linux/module.h>
+#include <linux/rbtree.h>
+#include <linux/sbitmap.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+#include "../compat/elevator.h"
+
+#define CREATE_TRACE_POINTS
+#include "mq-prio-trace.h"
+
+/* RT 0-7, BE 0-7, IDLE: a lower number is more urgent. */
+#define MQP_RANKS	17
+#define MQP_RANK_BE	8
+#define MQP_RANK_IDLE	16
+
+/* Percent of the device's time that lower ranks get beside a higher one. */
+#define MQP_LOW_SHARE_DEFAULT	8
+#define MQP_LOW_SHARE_MAX	50
+
+/*
+ * How long a rank counts as active after its last request, in ms: longer than
+ * a reader at depth 1 thinks, short enough to give an idle disk away.
+ */
+#define MQP_HOLD_MS_DEFAULT	10
+#define MQP_HOLD_MS_MAX		1000
+
+/*
+ * Tags are kept back for longer than the device is: a reserve costs lower
+ * ranks little, and its lack makes a returning higher one wait for a tag.
+ */
+#define MQP_RESERVE_JIFFIES	HZ
+
+/*
+ * A turn on a rotating disk: at 100-200 MB/s 1 MiB transfers for about as long
+ * as it takes to get there.
+ */
+#define MQP_TURN_SECTORS	(1024 * 1024 >> SECTOR_SHIFT)
+
+/* No turn, however long the device stalled, keeps the next away for longer. */
+#define MQP_PERIOD_MAX_NS	NSEC_PER_SEC
+
+/*
+ * Within a rank on a rotating disk: requests in one sweep before the oldest is
+ * looked at, and the age at which it goes first.
+ */
+#define MQP_SWEEP_BATCH		16
+#define MQP_SWEEP_EXPIRE	(HZ / 2)
+
+/* Where a request is; kept in rq->elv.priv[1]. */
+enum mqp_state {
+	MQP_OUTSIDE,	/* not inserted, or left again */
+	MQP_QUEUED,	/* in its rank's FIFO */
+	MQP_ISSUED,	/* dispatched, not finished */
+	MQP_TURN,	/* the same, as part of a turn */
+};
+
+/**
+ * struct mqp_rank - the requests of one rank
+ * @fifo: waiting requests, oldest first
+ * @sorted: waiting requests by sector; on flash only those that were indexed
+ * @queued: number on @fifo
+ * @issued: dispatched and unfinished; the one field that changes without the lock
+ * @last: jiffies when the rank last had a request finished
+ * @pos: sector where the sweep goes on (rotating disks)
+ * @swept: requests since the sweep last looked at the oldest
+ * @max_wait_ns: longest wait of a request that began a turn
+ */
+struct mqp_rank {
+	struct list_head fifo;
+	struct rb_root sorted;
+	unsigned int queued;
+	atomic_t issued;
+	unsigned long last;
+	sector_t pos;
+	unsigned int swept;
+	u64 max_wait_ns;
+};
+
+/**
+ * struct mqp_turn - lower ranks' share of the device
+ * @rank: the rank whose turn it is
+ * @left: budget: requests on flash, sectors on a rotating disk
+ * @issued: requests of this turn inside the device
+ * @size: requests in a turn on flash, follows the device
+ * @start_ns: when the first request went
+ * @cost_ns: device time of the requests that finished
+ * @next_ns: when the next turn may open
+ * @count: turns so far
+ */
+struct mqp_turn {
+	unsigned int rank;
+	int left;
+	unsigned int issued;
+	unsigned int size;
+	u64 start_ns;
+	u64 cost_ns;
+	u64 next_ns;
+	u64 count;
+};
+
+/**
+ * struct mqp_data - one queue's scheduler
+ * @lock: guards all that follows, unless it says otherwise; taken from process
+ *	  context and from completions, so always with interrupts off
+ * @q: the queue
+ * @urgent: requests that no policy may delay, in order: inserted at the head,
+ *	    or not under the scheduler's control
+ * @waiting: bit per rank with queued requests; read without the lock
+ * @busy: bit per rank that had requests within MQP_RESERVE_JIFFIES; read
+ *	  without the lock
+ * @queued: requests on @urgent and all FIFOs; read without the lock
+ * @held: all that waits is held for @timer; read without the lock
+ * @rotating: the device seeks
+ * @low_share: percent, 1-50; read and written without the lock
+ * @hold_ms: 0-1000; read and written without the lock
+ * @last_done_ns: last completion while ranks compete; written without the lock
+ * @turn: lower ranks' share
+ * @timer: reruns the queues when a turn opens or a higher rank's hold ends
+ * @rank: the ranks
+ */
+struct mqp_data {
+	spinlock_t lock;
+	struct request_queue *q;
+	struct list_head urgent;
+	unsigned long waiting;
+	unsigned long busy;
+	unsigned int queued;
+	bool held;
+	bool rotating;
+	unsigned int low_share;
+	unsigned int hold_ms;
+	u64 last_done_ns;
+	struct mqp_turn turn;
+	struct hrtimer timer;
+	struct mqp_rank rank[MQP_RANKS];
+};
+
+/* Ranks */
+
+static unsigned int mqp_ioprio_rank(unsigned int ioprio)
+{
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		return ioprio & 7;
+	case IOPRIO_CLASS_BE:
+		return MQP_RANK_BE + (ioprio & 7);
+	case IOPRIO_CLASS_IDLE:
+		return MQP_RANK_IDLE;
+	default:
+		return MQP_RANK_BE + IOPRIO_BE_NORM;
+	}
+}
+
+static bool mqp_active(const struct mqp_rank *r, unsigned long window)
+{
+	return r->queued || atomic_read(&r->issued) ||
+	       time_before_eq(jiffies, READ_ONCE(r->last) + window);
+}
+
+/* More than one rank had requests lately. */
+static bool mqp_competing(const struct mqp_data *mqp)
+{
+	unsigned long busy = READ_ONCE(mqp->busy);
+
+	return busy & (busy - 1);
+}
+
+/* The most urgent active rank, or MQP_RANKS; forgets ranks long gone. */
+static unsigned int mqp_top(struct mqp_data *mqp)
+{
+	unsigned long hold = msecs_to_jiffies(READ_ONCE(mqp->hold_ms));
+	unsigned int i, top = MQP_RANKS;
+	unsigned long busy = mqp->busy;
+
+	lockdep_assert_held(&mqp->lock);
+	for_each_set_bit(i, &busy, MQP_RANKS) {
+		struct mqp_rank *r = &mqp->rank[i];
+
+		if (top == MQP_RANKS && mqp_active(r, hold))
+			top = i;
+		else if (!mqp_active(r, MQP_RESERVE_JIFFIES))
+			WRITE_ONCE(mqp->busy, mqp->busy & ~BIT(i));
+	}
+	return top;
+}
+
+/* Lower requests inside the device, whether they went in a turn or before. */
+static bool mqp_lower_issued(const struct mqp_data *mqp, unsigned int top)
+{
+	unsigned long lower = mqp->busy & ~GENMASK(top, 0);
+	unsigned int i;
+
+	for_each_set_bit(i, &lower, MQP_RANKS)
+		if (atomic_read(&mqp->rank[i].issued))
+			return true;
+	return false;
+}
+
+/* Queueing */
+
+static void mqp_set_state(struct request *rq, enum mqp_state state)
+{
+	rq->elv.priv[1] = (void *)state;
+}
+
+static enum mqp_state mqp_get_state(const struct request *rq)
+{
+	return (enum mqp_state)(unsigned long)rq->elv.priv[1];
+}
+
+static struct request *mqp_oldest(const struct mqp_rank *r)
+{
+	return list_first_entry(&r->fifo, struct request, queuelist);
+}
+
+/* Makes a waiting request known to the merge look-ups. */
+static void mqp_index(struct mqp_data *mqp, struct mqp_rank *r,
+		      struct request *rq)
+{
+	elv_rb_add(&r->sorted, rq);
+	if (!rq_mergeable(rq))
+		return;
+	elv_rqhash_add(mqp->q, rq);
+	if (!mqp->q->last_merge)
+		mqp->q->last_merge = rq;
+}
+
+/*
+ * Catches up with the requests that were queued since the last look-up: each
+ * is indexed once, and those that were dispatched in between never.
+ */
+static void mqp_index_all(struct mqp_data *mqp)
+{
+	unsigned long waiting = mqp->waiting;
+	unsigned int i;
+
+	lockdep_assert_held(&mqp->lock);
+	for_each_set_bit(i, &waiting, MQP_RANKS) {
+		struct mqp_rank *r = &mqp->rank[i];
+		struct request *rq;
+
+		list_for_each_entry_reverse(rq, &r->fifo, queuelist) {
+			if (!RB_EMPTY_NODE(&rq->rb_node))
+				break;
+			mqp_index(mqp, r, rq);
+		}
+	}
+}
+
+static void mqp_enqueue(struct mqp_data *mqp, struct request *rq)
+{
+	unsigned int i = mqp_ioprio_rank(sluice_rq_ioprio(rq));
+	struct mqp_rank *r = &mqp->rank[i];
+
+	rq->elv.priv[0] = r;
+	mqp_set_state(rq, MQP_QUEUED);
+	rq->fifo_time = jiffies;
+	RB_CLEAR_NODE(&rq->rb_node);
+	list_add_tail(&rq->queuelist, &r->fifo);
+	r->queued++;
+	mqp->waiting |= BIT(i);
+	if (!(mqp->busy & BIT(i)))
+		WRITE_ONCE(mqp->busy, mqp->busy | BIT(i));
+	if (mqp->rotating)
+		mqp_index(mqp, r, rq);
+}
+
+/* Takes a request off its FIFO and out of the merge look-ups. */
+static void mqp_unlink(struct mqp_data *mqp, struct request *rq)
+{
+	struct mqp_rank *r = rq->elv.priv[0];
+
+	lockdep_assert_held(&mqp->lock);
+	list_del_init(&rq->queuelist);
+	if (!RB_EMPTY_NODE(&rq->rb_node)) {
+		elv_rb_del(&r->sorted, rq);
+		elv_rqhash_del(mqp->q, rq);
+		if (mqp->q->last_merge == rq)
+			mqp->q->last_merge = NULL;
+	}
+	mqp_set_state(rq, MQP_OUTSIDE);
+	WRITE_ONCE(mqp->queued, mqp->queued - 1);
+	if (!--r->queued)
+		mqp->waiting &= ~BIT(r - mqp->rank);
+}
+
+/* Order within a rank */
+
+/* The waiting request at @pos or next above it, or the lowest of all. */
+static struct request *mqp_sweep_next(const struct mqp_rank *r)
+{
+	struct rb_node *node = r->sorted.rb_node;
+	struct request *next = NULL;
+
+	while (node) {
+		struct request *rq = rb_entry_rq(node);
+
+		if (blk_rq_pos(rq) >= r->pos) {
+			next = rq;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return next ?: rb_entry_rq(rb_first(&r->sorted));
+}
+
+/* Sector order with a deadline: what a disk needs and flash doesn't. */
+static struct request *mqp_sweep(struct mqp_rank *r)
+{
+	struct request *rq = mqp_oldest(r);
+
+	if (++r->swept < MQP_SWEEP_BATCH ||
+	    time_before(jiffies, (unsigned long)rq->fifo_time + MQP_SWEEP_EXPIRE))
+		rq = mqp_sweep_next(r);
+	else
+		r->swept = 0;
+	r->pos = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	return rq;
+}
+
+static struct request *mqp_take(struct mqp_data *mqp, unsigned int i,
+				enum mqp_state state)
+{
+	struct mqp_rank *r = &mqp->rank[i];
+	struct request *rq = mqp->rotating ? mqp_sweep(r) : mqp_oldest(r);
+
+	mqp_unlink(mqp, rq);
+	mqp_set_state(rq, state);
+	atomic_inc(&r->issued);
+	return rq;
+}
+
+/* Turns */
+
+static unsigned int mqp_longest_waiting(const struct mqp_data *mqp,
+					unsigned long lower)
+{
+	unsigned int i, best = __ffs(lower);
+
+	for_each_set_bit(i, &lower, MQP_RANKS)
+		if (mqp_oldest(&mqp->rank[i])->start_time_ns <
+		    mqp_oldest(&mqp->rank[best])->start_time_ns)
+			best = i;
+	return best;
+}
+
+static void mqp_turn_begin(struct mqp_data *mqp, unsigned long lower, u64 now)
+{
+	struct mqp_turn *turn = &mqp->turn;
+	unsigned int i = mqp_longest_waiting(mqp, lower);
+	struct mqp_rank *r = &mqp->rank[i];
+	u64 waited = now - mqp_oldest(r)->start_time_ns;
+
+	turn->rank = i;
+	turn->left = mqp->rotating ? MQP_TURN_SECTORS : turn->size;
+	turn->start_ns = now;
+	turn->cost_ns = 0;
+	turn->count++;
+	r->max_wait_ns = max(r->max_wait_ns, waited);
+	trace_mq_prio_turn(mqp->q, i, waited);
+}
+
+/* Whether a lower request may go now; begins a turn when one is due. */
+static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top,
+			  unsigned long lower)
+{
+	struct mqp_turn *turn = &mqp->turn;
+	u64 now;
+
+	if (turn->issued)
+		return turn->left > 0 && (lower & BIT(turn->rank));
+	if (mqp_lower_issued(mqp, top))
+		return false;
+	now = ktime_get_ns();
+	if (now < turn->next_ns)
+		return false;
+	mqp_turn_begin(mqp, lower, now);
+	return true;
+}
+
+static struct request *mqp_turn_take(struct mqp_data *mqp)
+{
+	struct mqp_turn *turn = &mqp->turn;
+	struct request *rq = mqp_take(mqp, turn->rank, MQP_TURN);
+
+	turn->left -= mqp->rotating ? blk_rq_sectors(rq) : 1;
+	turn->issued++;
+	return rq;
+}
+
+/*
+ * The turn's last request is done: sets the time of the next turn so that its
+ * cost is low_share percent of the period.  A period that was missed, because
+ * the device kept the turn for longer, is made up for once, not hoarded; on
+ * flash the turn then grows, and shrinks back when it need not be larger.
+ */
+static void mqp_turn_end(struct mqp_data *mqp, u64 now)
+{
+	struct mqp_turn *turn = &mqp->turn;
+	u64 period = min(div_u64(turn->cost_ns * 100, READ_ONCE(mqp->low_share)),
+			 (u64)MQP_PERIOD_MAX_NS);
+
+	if (now - turn->start_ns > period)
+		turn->size = min(turn->size + 1, (unsigned int)mqp->q->nr_requests);
+	else if (turn->size > 1)
+		turn->size--;
+	turn->next_ns = max(turn->next_ns, turn->start_ns - period) + period;
+	turn->left = 0;
+	trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns, period);
+}
+
+/*
+ * Starts the timer for the earliest moment at which something that is held may
+ * go: the next turn, unless lower requests are still inside the device (their
+ * last completion comes here again), or the end of an idle rank's hold.
+ */
+static void mqp_arm(struct mqp_data *mqp)
+{
+	unsigned int top = mqp_top(mqp);
+	u64 now = ktime_get_ns();
+	u64 at = U64_MAX;
+
+	lockdep_assert_held(&mqp->lock);
+	if (top == MQP_RANKS || !mqp_lower_issued(mqp, top))
+		at = mqp->turn.next_ns;
+	if (top == MQP_RANKS || !mqp_active(&mqp->rank[top], 0))
+		at = min(at, now + READ_ONCE(mqp->hold_ms) * NSEC_PER_MSEC);
+	if (at != U64_MAX)
+		hrtimer_start(&mqp->timer, ns_to_ktime(max(at, now)),
+			      HRTIMER_MODE_ABS);
+}
+
+static enum hrtimer_restart mqp_timer(struct hrtimer *timer)
+{
+	struct mqp_data *mqp = container_of(timer, struct mqp_data, timer);
+
+	WRITE_ONCE(mqp->held, false);
+	blk_mq_run_hw_queues(mqp->q, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Requests, in the order of a request's life */
+
+/* Called without locks, before a tag is allocated for the current task. */
+static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct mqp_data *mqp = data->q->elevator->elevator_data;
+	unsigned long higher = READ_ONCE(mqp->busy);
+	unsigned int i;
+
+	higher &= BIT(mqp_ioprio_rank(get_current_ioprio())) - 1;
+	for_each_set_bit(i, &higher, MQP_RANKS) {
+		if (mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES)) {
+			sluice_limit_tags(data, max(data->q->nr_requests / 2, 1UL));
+			return;
+		}
+	}
+}
+
+static void mqp_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = rq;
+	mqp_set_state(rq, MQP_OUTSIDE);
+}
+
+static bool mqp_bio_merge(struct request_queue *q, struct bio *bio,
+			  unsigned int nr_segs)
+{
+	struct mqp_data *mqp = q->elevator->elevator_data;
+	struct request *free = NULL;
+	unsigned long flags;
+	bool merged;
+
+	if (!READ_ONCE(mqp->queued))
+		return false;
+	spin_lock_irqsave(&mqp->lock, flags);
+	mqp_index_all(mqp);
+	merged = blk_mq_sched_try_merge(q, bio, nr_segs, &free);
+	spin_unlock_irqrestore(&mqp->lock, flags);
+	if (free)
+		blk_mq_free_request(free);
+	return merged;
+}
+
+/* Called by blk_mq_sched_try_merge() when no back merge was found. */
+static int mqp_request_merge(struct request_queue *q, struct request **req,
+			     struct bio *bio)
+{
+	struct mqp_data *mqp = q->elevator->elevator_data;
+	struct mqp_rank *r = &mqp->rank[mqp_ioprio_rank(bio->bi_ioprio)];
+	struct request *rq = elv_rb_find(&r->sorted, bio_end_sector(bio));
+
+	lockdep_assert_held(&mqp->lock);
+	if (!rq || !elv_bio_merge_ok(rq, bio))
+		return ELEVATOR_NO_MERGE;
+	*req = rq;
+	return blk_discard_mergable(rq) ? ELEVATOR_DISCARD_MERGE :
+					  ELEVATOR_FRONT_MERGE;
+}
+
+/* A bio was merged into @req; in front means that its sector changed. */
+static void mqp_request_merged(struct request_queue *q, struct request *req,
+			       enum elv_merge type)
+{
+	struct mqp_rank *r = req->elv.priv[0];
+
+	if (type != ELEVATOR_FRONT_MERGE)
+		return;
+	elv_rb_del(&r->sorted, req);
+	elv_rb_add(&r->sorted, req);
+}
+
+/* @next was merged into @req and goes away; the older place is kept. */
+static void mqp_requests_merged(struct request_queue *q, struct request *req,
+				struct request *next)
+{
+	struct mqp_data *mqp = q->elevator->elevator_data;
+
+	lockdep_assert_held(&mqp->lock);
+	if (mqp_get_state(next) != MQP_QUEUED)
+		return;
+	if (time_before((unsigned long)next->fifo_time,
+			(unsigned long)req->fifo_time)) {
+		list_move(&req->queuelist, &next->queuelist);
+		req->fifo_time = next->fifo_time;
+	}
+	mqp_unlink(mqp, next);
+}
+
+static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
+				struct list_head *list, sluice_insert_t ins)
+{
+	struct request_queue *q = hctx->queue;
+	struct mqp_data *mqp = q->elevator->elevator_data;
+	struct request *rq, *tmp;
+	unsigned long flags;
+	LIST_HEAD(free);
+	bool merge;
+
+	spin_lock_irqsave(&mqp->lock, flags);
+	/*
+	 * A plug's requests were merged among themselves; look only for what
+	 * waited before them, and not at all when nothing did.
+	 */
+	merge = mqp->queued;
+	if (merge)
+		mqp_index_all(mqp);
+	list_for_each_entry_safe(rq, tmp, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		if (merge && blk_mq_sched_try_insert_merge(q, rq, &free))
+			continue;
+		trace_block_rq_insert(rq);
+		WRITE_ONCE(mqp->queued, mqp->queued + 1);
+		if (sluice_insert_at_head(ins))
+			list_add(&rq->queuelist, &mqp->urgent);
+		else if (!sluice_rq_managed(rq))
+			list_add_tail(&rq->queuelist, &mqp->urgent);
+		else
+			mqp_enqueue(mqp, rq);
+	}
+	WRITE_ONCE(mqp->held, false);
+	spin_unlock_irqrestore(&mqp->lock, flags);
+	blk_mq_free_requests(&free);
+}
+
+static bool mqp_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct mqp_data *mqp = hctx->queue->elevator->elevator_data;
+
+	return READ_ONCE(mqp->queued) && !READ_ONCE(mqp->held);
+}
+
+/* Several ranks had requests lately: the higher goes, a turn goes, or nothing. */
+static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
+{
+	unsigned int top = mqp_top(mqp);
+	unsigned long lower;
+
+	if (top == MQP_RANKS)
+		return mqp_take(mqp, __ffs(mqp->waiting), MQP_ISSUED);
+	lower = mqp->waiting & ~GENMASK(top, 0);
+	if (lower && mqp_turn_open(mqp, top, lower))
+		return mqp_turn_take(mqp);
+	if (mqp->waiting & BIT(top))
+		return mqp_take(mqp, top, MQP_ISSUED);
+	WRITE_ONCE(mqp->held, true);
+	mqp_arm(mqp);
+	trace_mq_prio_hold(mqp->q, top, lower);
+	return NULL;
+}
+
+static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct mqp_data *mqp = hctx->queue->elevator->elevator_data;
+	struct request *rq = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&mqp->lock, flags);
+	if (!list_empty(&mqp->urgent)) {
+		rq = list_first_entry(&mqp->urgent, struct request, queuelist);
+		list_del_init(&rq->queuelist);
+		WRITE_ONCE(mqp->queued, mqp->queued - 1);
+	} else if (!mqp->waiting) {
+		goto out;
+	} else if (mqp_competing(mqp)) {
+		rq = mqp_dispatch_competing(mqp);
+	} else {
+		rq = mqp_take(mqp, __ffs(mqp->waiting), MQP_ISSUED);
+	}
+	if (rq)
+		rq->rq_flags |= RQF_STARTED;
+out:
+	spin_unlock_irqrestore(&mqp->lock, flags);
+	return rq;
+}
+
+/* A request left the device while ranks compete. */
+static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last)
+{
+	u64 now = ktime_get_ns();
+	struct mqp_turn *turn = &mqp->turn;
+	unsigned long flags;
+
+	if (state == MQP_TURN || last) {
+		spin_lock_irqsave(&mqp->lock, flags);
+		if (state == MQP_TURN) {
+			u64 from = max(turn->start_ns, mqp->last_done_ns);
+
+			turn->cost_ns += now > from ? now - from : 0;
+			if (!--turn->issued)
+				mqp_turn_end(mqp, now);
+		}
+		if (mqp->waiting)
+			mqp_arm(mqp);
+		spin_unlock_irqrestore(&mqp->lock, flags);
+	}
+	WRITE_ONCE(mqp->last_done_ns, now);
+}
+
+/* Called from any context, for each request that mqp_prepare_request() saw. */
+static void mqp_finish_request(struct request *rq)
+{
+	struct mqp_data *mqp = rq->q->elevator->elevator_data;
+	enum mqp_state state = mqp_get_state(rq);
+	struct mqp_rank *r = rq->elv.priv[0];
+	bool last;
+
+	if (state < MQP_ISSUED)
+		return;
+	mqp_set_state(rq, MQP_OUTSIDE);
+	WRITE_ONCE(r->last, jiffies);
+	last = atomic_dec_and_test(&r->issued);
+	if (state == MQP_TURN || mqp_competing(mqp))
+		mqp_account(mqp, state, last);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What all drives have in common: submission queues, the controller that
+ * fetches from them, commands that must run alone, the link, and time.
+ */
+#include "model.h"
+
+/**
+ * model_init() - power up a drive
+ * @model: the drive
+ * @profile: its parameters, each in its range; copied
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int model_init(struct model *model, const struct profile *profile)
+{
+	memset(model, 0, sizeof(*model));
+	model->profile = *profile;
+	model->ops = profile->kind == PROFILE_HDD ? &hdd_ops : &ssd_ops;
+	INIT_LIST_HEAD(&model->timed);
+	INIT_LIST_HEAD(&model->done);
+	arbiter_init(&model->arbiter, profile->queues);
+	return model->ops->init(model);
+}
+
+/**
+ * model_exit() - free what a drive holds
+ * @model: the drive, without commands
+ */
+void model_exit(struct model *model)
+{
+	model->ops->exit(model);
+}
+
+/* FLUSH and discard are not queued on SATA: they run when nothing else does. */
+static bool model_runs_alone(const struct model *model, const struct model_cmd *cmd)
+{
+	return !model->profile.queued_flush && cmd->op != MODEL_READ && cmd->op != MODEL_WRITE;
+}
+
+static bool model_can_fetch(const struct model *model)
+{
+	return model->arbiter.waiting && !model->alone && model->inside < model->profile.slots;
+}
+
+static bool model_can_run_alone(const struct model *model)
+{
+	return model->alone && !model->inside;
+}
+
+static void model_start(struct model *model, struct model_cmd *cmd)
+{
+	const struct profile *p = &model->profile;
+
+	model->inside++;
+	model->fetch_at = model->now + (cmd->op == MODEL_READ ? p->read_cmd_ns : p->write_cmd_ns);
+	cmd->arrived = model->now;
+	model->ops->start(model, cmd);
+}
+
+static void model_fetch(struct model *model)
+{
+	struct model_cmd *cmd = arbiter_pick(&model->arbiter);
+
+	if (model_runs_alone(model, cmd))
+		model->alone = cmd;
+	else
+		model_start(model, cmd);
+}
+
+static void model_expire(struct model *model)
+{
+	while (!list_empty(&model->timed)) {
+		struct model_cmd *cmd = list_first_entry(&model->timed, struct model_cmd, node);
+
+		if (cmd->due > model->now)
+			return;
+		list_del_init(&cmd->node);
+		model->ops->expire(model, cmd);
+	}
+}
+
+/* The time of the next event on the drive's clock. */
+static u64 model_event(const struct model *model)
+{
+	u64 at = model->ops->next(model);
+
+	if (!list_empty(&model->timed))
+		at = min(at, list_first_entry(&model->timed, struct model_cmd, node)->due);
+	if (model_can_fetch(model) || model_can_run_alone(model))
+		at = min(at, model->fetch_at);
+	return max(at, model->now);
+}
+
+static void model_step(struct model *model)
+{
+	model_expire(model);
+	model->ops->tick(model);
+	if (model->fetch_at > model->now)
+		return;
+	if (model_can_run_alone(model))
+		model_start(model, model->alone);
+	else if (model_can_fetch(model))
+		model_fetch(model);
+}
+
+/* Live through all events up to @now of the caller's clock. */
+static void model_run(struct model *model, u64 now)
+{
+	u64 until = div64_u64(now, model->profile.slowdown);
+	u64 at;
+
+	while ((at = model_event(model)) <= until) {
+		model->now = at;
+		model_step(model);
+	}
+	model->now = max(model->now, until);
+}
+
+/**
+ * model_submit() - give a command to the drive
+ * @model: the drive
+ * @cmd: the command, the caller's part filled in; within the capacity
+ * @now: the caller's clock, ns
+ */
+void model_submit(struct model *model, struct model_cmd *cmd, u64 now)
+{
+	model_run(model, now);
+	arbiter_add(&model->arbiter, cmd);
+}
+
+/**
+ * model_next() - when to call model_advance()
+ * @model: the drive
+ *
+ * Return: time on the caller's clock in ns, or MODEL_NEVER when the drive does
+ * nothing until a command is submitted.
+ */
+u64 model_next(const struct model *model)
+{
+	u64 at = model_event(model);
+
+	return at == MODEL_NEVER ? at : at * model->profile.slowdown;
+}
+
+/**
+ * model_advance() - let time pass
+ * @model: the drive
+ * @now: the caller's clock, ns
+ * @done: the commands completed by @now are appended, in order of completion
+ */
+void model_advance(struct model *model, u64 now, struct list_head *done)
+{
+	model_run(model, now);
+	list_splice_tail_init(&model->done, done);
+}
+
+/**
+ * model_reset() - the drive loses power: it forgets every command
+ * @model: the drive
+ * @orphans: all commands that were submitted and not handed back are appended
+ */
+void model_reset(struct model *model, struct list_head *orphans)
+{
+	struct model_cmd *cmd;
+
+	model->ops->reset(model, orphans);
+	list_splice_tail_init(&model->timed, orphans);
+	list_splice_tail_init(&model->done, orphans);
+	if (model->alone && list_empty(&model->alone->node))
+		list_add_tail(&model->alone->node, orphans);
+	while ((cmd = arbiter_pick(&model->arbiter)))
+		list_add_tail(&cmd->node, orphans);
+	model->alone = NULL;
+	model->inside = 0;
+}
+
+/**
+ * model_schedule() - begin a stage of a command
+ * @model: the drive
+ * @cmd: the command, on no list
+ * @due: end of the stage on the drive's clock
+ * @stage: handed to ops->expire in @cmd->stage
+ */
+void model_schedule(struct model *model, struct model_cmd *cmd, u64 due, u8 stage)
+{
+	struct model_cmd *before;
+
+	cmd->due = due;
+	cmd->stage = stage;
+	list_for_each_entry_reverse(before, &model->timed, node)
+		if (before->due <= due)
+			break;
+	list_add(&cmd->node, &before->node);
+}
+
+/**
+ * model_complete() - a command has ended
+ * @model: the drive
+ * @cmd: the command, on no list
+ */
+void model_complete(struct model *model, struct model_cmd *cmd)
+{
+	if (model->alone == cmd)
+		model->alone = NULL;
+	model->inside--;
+	list_add_tail(&cmd->node, &model->done);
+}
+
+/**
+ * model_link() - send a command's data over the link
+ * @model: the drive
+ * @cmd: a read or a write
+ *
+ * Return: when the last byte has passed, on the drive's clock.
+ */
+u64 model_link(struct model *model, const struct model_cmd *cmd)
+{
+	const struct profile *p = &model->profile;
+	u64 *free = &model->link_free[p->duplex && cmd->op == MODEL_WRITE];
+	u64 bytes = (u64)cmd->sectors * SECTOR_BYTES;
+
+	*free = max(*free, model->now) + model_transfer_ns(bytes, p->link_mbps);
+	return *free;
+}
+
+/**
+ * model_hash() - draw a number by lot, the same one each time
+ * @value: what the number depends on; the profile's seed mixed in by the caller
+ *
+ * Return: 32 bits, each as good as a coin.
+ */
+u32 model_hash(u64 value)
+{
+	value = (value + 0x9e3779b97f4a7c15ULL) * 0xd6e8feb86659fd93ULL;
+	value = (value ^ (value >> 32)) * 0xd6e8feb86659fd93ULL;
+	return value >> 32;
+}
