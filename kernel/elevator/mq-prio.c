@@ -40,18 +40,11 @@
  * Source of the idea: the mq-prio report (strict classes, one FIFO each, aging
  * as a bounded exception); docs/mq-prio.md has the model and the measurements.
  */
-#include <linux/bitops.h>
-#include <linux/blkdev.h>
-#include <linux/blk-mq.h>
-#include <linux/hrtimer.h>
-#include <linux/ioprio.h>
-#include <linux/module.h>
-#include <linux/rbtree.h>
-#include <linux/sbitmap.h>
-#include <linux/seq_file.h>
-#include <linux/slab.h>
-
 #include "../compat/elevator.h"
+
+#include <linux/bitops.h>
+#include <linux/rbtree.h>
+#include <linux/slab.h>
 
 #define CREATE_TRACE_POINTS
 #include "mq-prio-trace.h"
@@ -153,7 +146,7 @@ struct mqp_turn {
  * @q: the queue
  * @urgent: requests that no policy may delay, in order: inserted at the head,
  *	    or not under the scheduler's control
- * @waiting: bit per rank with queued requests; read without the lock
+ * @waiting: bit per rank with queued requests
  * @busy: bit per rank that had requests within MQP_RESERVE_JIFFIES; read
  *	  without the lock
  * @queued: requests on @urgent and all FIFOs; read without the lock
@@ -213,10 +206,18 @@ static bool mqp_competing(const struct mqp_data *mqp)
 	return busy & (busy - 1);
 }
 
-/* The most urgent active rank, or MQP_RANKS; forgets ranks long gone. */
+static unsigned long mqp_hold(const struct mqp_data *mqp)
+{
+	return msecs_to_jiffies(READ_ONCE(mqp->hold_ms));
+}
+
+/*
+ * The most urgent active rank; forgets ranks long gone.  A waiting request
+ * makes its rank active, so callers that know of one get a valid rank.
+ */
 static unsigned int mqp_top(struct mqp_data *mqp)
 {
-	unsigned long hold = msecs_to_jiffies(READ_ONCE(mqp->hold_ms));
+	unsigned long hold = mqp_hold(mqp);
 	unsigned int i, top = MQP_RANKS;
 	unsigned long busy = mqp->busy;
 
@@ -266,7 +267,7 @@ static void mqp_index(struct mqp_data *mqp, struct mqp_rank *r,
 		      struct request *rq)
 {
 	elv_rb_add(&r->sorted, rq);
-	if (!rq_mergeable(rq))
+	if (!sluice_rq_mergeable(rq))
 		return;
 	elv_rqhash_add(mqp->q, rq);
 	if (!mqp->q->last_merge)
@@ -341,7 +342,7 @@ static struct request *mqp_sweep_next(const struct mqp_rank *r)
 	struct request *next = NULL;
 
 	while (node) {
-		struct request *rq = rb_entry_rq(node);
+		struct request *rq = rb_entry(node, struct request, rb_node);
 
 		if (blk_rq_pos(rq) >= r->pos) {
 			next = rq;
@@ -350,7 +351,7 @@ static struct request *mqp_sweep_next(const struct mqp_rank *r)
 			node = node->rb_right;
 		}
 	}
-	return next ?: rb_entry_rq(rb_first(&r->sorted));
+	return next ?: rb_entry(rb_first(&r->sorted), struct request, rb_node);
 }
 
 /* Sector order with a deadline: what a disk needs and flash doesn't. */
@@ -453,7 +454,7 @@ static void mqp_turn_end(struct mqp_data *mqp, u64 now)
 		turn->size = min(turn->size + 1, (unsigned int)mqp->q->nr_requests);
 	else if (turn->size > 1)
 		turn->size--;
-	turn->next_ns = max(turn->next_ns, turn->start_ns - period) + period;
+	turn->next_ns = max(turn->next_ns + period, turn->start_ns);
 	turn->left = 0;
 	trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns, period);
 }
@@ -462,6 +463,7 @@ static void mqp_turn_end(struct mqp_data *mqp, u64 now)
  * Starts the timer for the earliest moment at which something that is held may
  * go: the next turn, unless lower requests are still inside the device (their
  * last completion comes here again), or the end of an idle rank's hold.
+ * Something waits, so that a top rank exists.
  */
 static void mqp_arm(struct mqp_data *mqp)
 {
@@ -469,11 +471,10 @@ static void mqp_arm(struct mqp_data *mqp)
 	u64 now = ktime_get_ns();
 	u64 at = U64_MAX;
 
-	lockdep_assert_held(&mqp->lock);
-	if (top == MQP_RANKS || !mqp_lower_issued(mqp, top))
+	if (!mqp_lower_issued(mqp, top))
 		at = mqp->turn.next_ns;
-	if (top == MQP_RANKS || !mqp_active(&mqp->rank[top], 0))
-		at = min(at, now + READ_ONCE(mqp->hold_ms) * NSEC_PER_MSEC);
+	if (!mqp_active(&mqp->rank[top], 0))
+		at = min(at, now + jiffies_to_nsecs(mqp_hold(mqp) + 1));
 	if (at != U64_MAX)
 		hrtimer_start(&mqp->timer, ns_to_ktime(max(at, now)),
 			      HRTIMER_MODE_ABS);
@@ -500,7 +501,7 @@ static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	higher &= BIT(mqp_ioprio_rank(get_current_ioprio())) - 1;
 	for_each_set_bit(i, &higher, MQP_RANKS) {
 		if (mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES)) {
-			sluice_limit_tags(data, max(data->q->nr_requests / 2, 1UL));
+			sluice_limit_tags(data, sluice_nr_tags(data) / 2);
 			return;
 		}
 	}
@@ -508,7 +509,6 @@ static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 static void mqp_prepare_request(struct request *rq)
 {
-	rq->elv.priv[0] = rq;
 	mqp_set_state(rq, MQP_OUTSIDE);
 }
 
@@ -543,8 +543,7 @@ static int mqp_request_merge(struct request_queue *q, struct request **req,
 	if (!rq || !elv_bio_merge_ok(rq, bio))
 		return ELEVATOR_NO_MERGE;
 	*req = rq;
-	return blk_discard_mergable(rq) ? ELEVATOR_DISCARD_MERGE :
-					  ELEVATOR_FRONT_MERGE;
+	return sluice_front_merge(rq);
 }
 
 /* A bio was merged into @req; in front means that its sector changed. */
@@ -581,6 +580,7 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
 {
 	struct request_queue *q = hctx->queue;
 	struct mqp_data *mqp = q->elevator->elevator_data;
+	struct list_head *head = &mqp->urgent;
 	struct request *rq, *tmp;
 	unsigned long flags;
 	LIST_HEAD(free);
@@ -600,16 +600,18 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(mqp->queued, mqp->queued + 1);
-		if (sluice_insert_at_head(ins))
-			list_add(&rq->queuelist, &mqp->urgent);
-		else if (!sluice_rq_managed(rq))
+		if (sluice_insert_at_head(ins)) {
+			list_add(&rq->queuelist, head);
+			head = &rq->queuelist;
+		} else if (!(rq->rq_flags & SLUICE_RQF_SCHED)) {
 			list_add_tail(&rq->queuelist, &mqp->urgent);
-		else
+		} else {
 			mqp_enqueue(mqp, rq);
+		}
 	}
 	WRITE_ONCE(mqp->held, false);
 	spin_unlock_irqrestore(&mqp->lock, flags);
-	blk_mq_free_requests(&free);
+	sluice_free_requests(&free);
 }
 
 static bool mqp_has_work(struct blk_mq_hw_ctx *hctx)
@@ -623,11 +625,8 @@ static bool mqp_has_work(struct blk_mq_hw_ctx *hctx)
 static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 {
 	unsigned int top = mqp_top(mqp);
-	unsigned long lower;
+	unsigned long lower = mqp->waiting & ~GENMASK(top, 0);
 
-	if (top == MQP_RANKS)
-		return mqp_take(mqp, __ffs(mqp->waiting), MQP_ISSUED);
-	lower = mqp->waiting & ~GENMASK(top, 0);
 	if (lower && mqp_turn_open(mqp, top, lower))
 		return mqp_turn_take(mqp);
 	if (mqp->waiting & BIT(top))
@@ -702,3 +701,187 @@ static void mqp_finish_request(struct request *rq)
 	if (state == MQP_TURN || mqp_competing(mqp))
 		mqp_account(mqp, state, last);
 }
+
+/* Life of the scheduler */
+
+static void mqp_depth_updated(struct request_queue *q)
+{
+	sluice_may_limit_tags(q);
+}
+
+static void mqp_init_ranks(struct mqp_data *mqp)
+{
+	unsigned int i;
+
+	for (i = 0; i < MQP_RANKS; i++) {
+		INIT_LIST_HEAD(&mqp->rank[i].fifo);
+		mqp->rank[i].sorted = RB_ROOT;
+		mqp->rank[i].last = jiffies - MQP_RESERVE_JIFFIES - 1;
+	}
+}
+
+/* Called with the queue frozen. */
+static int mqp_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct mqp_data *mqp;
+
+	mqp = kzalloc_node(sizeof(*mqp), GFP_KERNEL, q->node);
+	if (!mqp)
+		return -ENOMEM;
+	spin_lock_init(&mqp->lock);
+	INIT_LIST_HEAD(&mqp->urgent);
+	mqp->q = q;
+	mqp->rotating = !blk_queue_nonrot(q);
+	mqp->low_share = MQP_LOW_SHARE_DEFAULT;
+	mqp->hold_ms = MQP_HOLD_MS_DEFAULT;
+	mqp->turn.size = 1;
+	mqp_init_ranks(mqp);
+	sluice_hrtimer_setup(&mqp->timer, mqp_timer, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_ABS);
+	sluice_may_limit_tags(q);
+	eq->elevator_data = mqp;
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	return 0;
+}
+
+/* Called with the queue frozen: every request has been finished. */
+static void mqp_exit_sched(struct elevator_queue *eq)
+{
+	struct mqp_data *mqp = eq->elevator_data;
+	unsigned int i;
+
+	hrtimer_cancel(&mqp->timer);
+	WARN_ON_ONCE(!list_empty(&mqp->urgent) || mqp->queued ||
+		     mqp->waiting || mqp->turn.issued);
+	for (i = 0; i < MQP_RANKS; i++) {
+		struct mqp_rank *r = &mqp->rank[i];
+
+		WARN_ONCE(r->queued || atomic_read(&r->issued) ||
+			  !RB_EMPTY_ROOT(&r->sorted),
+			  "mq-prio: rank %u ends with %u queued, %d issued\n",
+			  i, r->queued, atomic_read(&r->issued));
+	}
+	kfree(mqp);
+}
+
+/* Knobs */
+
+static ssize_t mqp_store(unsigned int *knob, unsigned int min, unsigned int max,
+			 const char *page, size_t count)
+{
+	unsigned int value;
+	int ret = kstrtouint(page, 10, &value);
+
+	if (ret)
+		return ret;
+	if (value < min || value > max)
+		return -ERANGE;
+	WRITE_ONCE(*knob, value);
+	return count;
+}
+
+#define MQP_KNOB(name, min, max)					\
+static ssize_t mqp_##name##_show(struct elevator_queue *eq, char *page)	\
+{									\
+	struct mqp_data *mqp = eq->elevator_data;			\
+									\
+	return sysfs_emit(page, "%u\n", READ_ONCE(mqp->name));		\
+}									\
+									\
+static ssize_t mqp_##name##_store(struct elevator_queue *eq,		\
+				  const char *page, size_t count)	\
+{									\
+	struct mqp_data *mqp = eq->elevator_data;			\
+									\
+	return mqp_store(&mqp->name, min, max, page, count);		\
+}
+
+MQP_KNOB(low_share, 1, MQP_LOW_SHARE_MAX)
+MQP_KNOB(hold_ms, 0, MQP_HOLD_MS_MAX)
+
+static sluice_attr_t mqp_attrs[] = {
+	__ATTR(low_share, 0644, mqp_low_share_show, mqp_low_share_store),
+	__ATTR(hold_ms, 0644, mqp_hold_ms_show, mqp_hold_ms_store),
+	__ATTR_NULL
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+/* debugfs .../sched/state: a line per rank that was used, then the turns. */
+static int mqp_state_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct mqp_data *mqp = q->elevator->elevator_data;
+	u64 now = ktime_get_ns();
+	unsigned int i;
+
+	seq_puts(m, "rank queued issued oldest_ns max_wait_ns\n");
+	spin_lock_irq(&mqp->lock);
+	for (i = 0; i < MQP_RANKS; i++) {
+		struct mqp_rank *r = &mqp->rank[i];
+
+		seq_printf(m, "%u %u %d %llu %llu\n", i, r->queued,
+			   atomic_read(&r->issued),
+			   r->queued ? now - mqp_oldest(r)->start_time_ns : 0,
+			   r->max_wait_ns);
+	}
+	seq_printf(m, "turns %llu size %u issued %u cost_ns %llu\n",
+		   mqp->turn.count, mqp->turn.size, mqp->turn.issued,
+		   mqp->turn.cost_ns);
+	spin_unlock_irq(&mqp->lock);
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr mqp_debugfs_attrs[] = {
+	{ "state", 0400, mqp_state_show },
+	{},
+};
+#endif
+
+SLUICE_INIT_SCHED(mqp_init_sched_op, mqp_init_sched)
+SLUICE_DEPTH_UPDATED(mqp_depth_updated_op, mqp_depth_updated)
+
+static struct elevator_type mq_prio = {
+	.ops = {
+		.init_sched		= mqp_init_sched_op,
+		.exit_sched		= mqp_exit_sched,
+		.depth_updated		= mqp_depth_updated_op,
+		.limit_depth		= mqp_limit_depth,
+		.prepare_request	= mqp_prepare_request,
+		.bio_merge		= mqp_bio_merge,
+		.request_merge		= mqp_request_merge,
+		.request_merged		= mqp_request_merged,
+		.requests_merged	= mqp_requests_merged,
+		.former_request		= elv_rb_former_request,
+		.next_request		= elv_rb_latter_request,
+		.insert_requests	= mqp_insert_requests,
+		.has_work		= mqp_has_work,
+		.dispatch_request	= mqp_dispatch_request,
+		.requeue_request	= mqp_finish_request,
+		.finish_request		= mqp_finish_request,
+	},
+	.elevator_attrs = mqp_attrs,
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = mqp_debugfs_attrs,
+#endif
+	.elevator_name = "mq-prio",
+	.elevator_alias = "mq_prio",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init mqp_init(void)
+{
+	return elv_register(&mq_prio);
+}
+
+static void __exit mqp_exit(void)
+{
+	elv_unregister(&mq_prio);
+}
+
+module_init(mqp_init);
+module_exit(mqp_exit);
+
+MODULE_AUTHOR("Sluice developers");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("I/O priorities that hold");
+MODULE_ALIAS("mq-prio-iosched");
