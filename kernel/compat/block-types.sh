@@ -3,13 +3,14 @@
 #
 # usage: block-types.sh RELEASE HEADERS FOLDER [BTF]
 #
-# Writes FOLDER/compat/block-types.h: the structures private to the kernel's
-# block/ folder that an elevator needs, the prototypes of the functions it
-# calls, and SLUICE_HAS_... for what differs between kernels, all of them read
-# from the type data (BTF) of the very kernel RELEASE, vendor's patches
-# included. No headers package has had them since 5.16, and a copy kept here
-# would be an ABI hazard: 6.18.2 moved half of the callbacks by 16 bytes, which
-# module versions don't notice. FOLDER/vmlinux becomes a link to the type data.
+# Writes FOLDER/compat/block-types.h, with the structures private to the
+# kernel's block/ folder that an elevator needs and the prototypes of the
+# functions it calls, and FOLDER/compat/features.h, with SLUICE_HAS_... for what
+# differs between kernels. All are read from the type data (BTF) of the very
+# kernel RELEASE, vendor's patches included: no headers package has had them
+# since 5.16, and a copy kept here would be an ABI hazard (6.18.2 moved most of
+# the callbacks by 16 bytes, which module versions don't notice). FOLDER/vmlinux
+# becomes a link to the type data.
 #
 # Refuses with the reason, and with what to type next, when something is missing
 # or isn't as compat/elevator.h knows it.
@@ -185,7 +186,21 @@ features()
 	if grep -q ' hrtimer_setup(' "$work/functions"; then
 		echo "#define SLUICE_HAS_HRTIMER_SETUP 1"
 	fi
+	blk_mq=$(public linux/blk-mq.h)
+	if grep -q 'BLK_MQ_F_SHOULD_MERGE' "$blk_mq"; then
+		echo "#define SLUICE_HAS_SHOULD_MERGE 1"
+	fi
 	shallow_depth
+}
+
+# public FILE: the path of a public header; Debian keeps them apart from what
+# belongs to one flavour, and names their folder in the Makefile.
+public()
+{
+	common=$(sed -n 's/^include \(.*\)\/Makefile$/\1/p' "$headers/Makefile")
+	[ -e "${common:=$headers}/include/$1" ] ||
+		die "no $1 in $common/include" "reinstall linux-headers-$release"
+	echo "$common/include/$1"
 }
 
 # shallow_depth: no type tells what the number counts, but the commit that
@@ -194,8 +209,7 @@ features()
 # who takes the one takes the other.
 shallow_depth()
 {
-	sbitmap=$(sed -n 's/^include \(.*\)\/Makefile$/\1/p' "$headers/Makefile")
-	sbitmap=${sbitmap:-$headers}/include/linux/sbitmap.h
+	sbitmap=$(public linux/sbitmap.h)
 	case $(grep '@shallow_depth: The maximum' "$sbitmap") in
 	*"from a single word."*) echo "#define SLUICE_HAS_WORD_DEPTH 1" ;;
 	*"from the queue."*) ;;
@@ -220,17 +234,27 @@ prototypes()
 	esac
 }
 
-write_header()
+# forward: declares every structure that is only pointed at.
+forward()
 {
-	cat <<-END
-	/* Written by compat/block-types.sh for $release. Do not edit. */
-	#ifndef SLUICE_BLOCK_TYPES_H
-	#define SLUICE_BLOCK_TYPES_H
-	END
 	grep -oh 'struct [a-z_0-9]\+' "$work/types" "$work/prototypes" |
 		sort -u | sed 's/$/;/'
-	cat "$work/features" "$work/types" "$work/prototypes"
-	echo "#endif"
+}
+
+# header NAME PART...: writes a header, unless it would stay as it is: what is
+# newer is compiled again.
+header()
+{
+	file=$folder/compat/$1.h
+	guard=SLUICE_$(echo "$1" | tr a-z- A-Z_)_H
+	shift
+	{
+		echo "/* Written by compat/block-types.sh for $release. */"
+		printf '#ifndef %s\n#define %s\n\n' "$guard" "$guard"
+		(cd "$work" && cat "$@")
+		printf '\n#endif\n'
+	} >"$work/header"
+	cmp -s "$work/header" "$file" || cp "$work/header" "$file"
 }
 
 release=$1 headers=$2 folder=$3 btf=${4:-}
@@ -241,9 +265,9 @@ trap 'rm -rf "$work"' EXIT
 find_btf
 pfunct -F btf -P "$btf" >"$work/functions" 2>/dev/null || true
 structures >"$work/types"
-features >"$work/features"
 prototypes >"$work/prototypes"
-write_header >"$work/header"
+forward >"$work/forward"
+features >"$work/features"
+header block-types forward types prototypes
+header features features
 ln -sfn "$btf" "$folder/vmlinux"
-cmp -s "$work/header" "$folder/compat/block-types.h" ||
-	mv "$work/header" "$folder/compat/block-types.h"

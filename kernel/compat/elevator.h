@@ -4,10 +4,10 @@
  * signatures for every elevator, whatever the kernel.
  *
  * The structures come from block-types.h, which block-types.sh writes from the
- * target kernel's own type data, together with SLUICE_HAS_... for each feature
- * that differs. This file gives those differences one face; it is the only
- * place, with block-types.sh, that knows of kernel releases. The releases named
- * below are the ones in which a change was first seen.
+ * target kernel's own type data, together with features.h: SLUICE_HAS_... for
+ * each feature that differs. This file gives those differences one face; no file
+ * outside this folder knows of kernel releases. The releases named below are the
+ * ones in which a change was first seen.
  *
  * An elevator includes this file first, before it defines CREATE_TRACE_POINTS.
  */
@@ -17,7 +17,6 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/build_bug.h>
-#include <linux/hrtimer.h>
 #include <linux/ioprio.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -27,6 +26,8 @@
 #include <trace/events/block.h>
 
 #include "block-types.h"
+#include "features.h"
+#include "timer.h"
 
 /*
  * The exported functions that elevators call, as this project knows them. The
@@ -301,24 +302,17 @@ typedef struct elv_fs_entry sluice_attr_t;
 #endif
 
 /**
- * sluice_hrtimer_setup() - prepare a timer before its first use
- * @timer: the timer
- * @fn: what it calls, in hard interrupt context unless @mode says soft
- * @clock: clock id, such as CLOCK_MONOTONIC
- * @mode: as hrtimer_start() will get it
+ * sluice_queue_rotational() - does the device seek?
+ * @q: queue
  *
- * hrtimer_setup() came with 6.13 ("hrtimers: Introduce hrtimer_setup() to replace
- * hrtimer_init()"), hrtimer_init() went with 6.15.
+ * blk_queue_nonrot() until 7.0, blk_queue_rot() since.
  */
-static inline void sluice_hrtimer_setup(struct hrtimer *timer,
-					enum hrtimer_restart (*fn)(struct hrtimer *),
-					clockid_t clock, enum hrtimer_mode mode)
+static inline bool sluice_queue_rotational(struct request_queue *q)
 {
-#ifdef SLUICE_HAS_HRTIMER_SETUP
-	hrtimer_setup(timer, fn, clock, mode);
+#ifdef blk_queue_nonrot
+	return !blk_queue_nonrot(q);
 #else
-	hrtimer_init(timer, clock, mode);
-	timer->function = fn;
+	return blk_queue_rot(q);
 #endif
 }
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* High-resolution timers, set up alike on all kernels. */
+#ifndef SLUICE_TIMER_H
+#define SLUICE_TIMER_H
+
+#include <linux/hrtimer.h>
+
+#include "features.h"
+
+/**
+ * sluice_hrtimer_setup() - prepare a timer before its first use
+ * @timer: the timer
+ * @fn: what it calls, in hard interrupt context unless @mode says soft
+ * @clock: clock id, such as CLOCK_MONOTONIC
+ * @mode: as hrtimer_start() will get it
+ *
+ * hrtimer_setup() came with 6.13 ("hrtimers: Introduce hrtimer_setup() to replace
+ * hrtimer_init()"), and hrtimer_init() has gone since.
+ */
+static inline void sluice_hrtimer_setup(struct hrtimer *timer,
+					enum hrtimer_restart (*fn)(struct hrtimer *),
+					clockid_t clock, enum hrtimer_mode mode)
+{
+#ifdef SLUICE_HAS_HRTIMER_SETUP
+	hrtimer_setup(timer, fn, clock, mode);
+#else
+	hrtimer_init(timer, clock, mode);
+	timer->function = fn;
+#endif
+}
+
+#endif
