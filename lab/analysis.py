@@ -104,16 +104,23 @@ def ratio(above: float, below: float) -> float:
 def claims(analysis: Analysis, cells: Sequence[Cell]) -> list[Claim]:
     """All claims, kernel by kernel; with several kernels an id ends in @RELEASE."""
     groups = _by_kernel(cells)
-    return [claim if len(groups) == 1 else replace(claim, id=f"{claim.id}@{kernel}")
-            for kernel, group in groups for claim in analysis.claims(group)]
+    return [
+        claim if len(groups) == 1 else replace(claim, id=f"{claim.id}@{kernel}")
+        for kernel, group in groups
+        for claim in analysis.claims(group)
+    ]
 
 
 def figures(analysis: Analysis, cells: Sequence[Cell]) -> list[Figure]:
     """All figures, kernel by kernel; with several kernels a title names its own."""
     groups = _by_kernel(cells)
-    return [figure if len(groups) == 1
-            else replace(figure, id=f"{figure.id}-{kernel}", title=f"{figure.title} · Linux {kernel}")
-            for kernel, group in groups for figure in analysis.figures(group)]
+    return [
+        figure
+        if len(groups) == 1
+        else replace(figure, id=f"{figure.id}-{kernel}", title=f"{figure.title} · Linux {kernel}")
+        for kernel, group in groups
+        for figure in analysis.figures(group)
+    ]
 
 
 def _by_kernel(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:

@@ -104,8 +104,9 @@ def number(value: float) -> str:
 def svg(panel: Bars | Lines) -> str:
     """The panel as an SVG element, its title as the accessible name."""
     body, height = _bars(panel) if isinstance(panel, Bars) else _lines(panel)
-    return (f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(panel.title)}">'
-            + "".join(body) + "</svg>")
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(panel.title)}">' + "".join(body) + "</svg>"
+    )
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", style: str = "") -> str:
@@ -114,7 +115,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", style: str = "")
 
 
 def _segment(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
-    return (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{style}"/>')
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{style}"/>'
 
 
 def _bars(panel: Bars) -> tuple[list[str], int]:
@@ -131,8 +132,10 @@ def _bar(bar: Bar, y: float, scale: float) -> Iterator[str]:
     middle = y + ROW_HEIGHT / 2
     end = LABEL_WIDTH + bar.value * scale
     yield _text(LABEL_WIDTH - 8, middle + 4, bar.label, "end", "strong" if bar.ours else "")
-    yield (f'<rect x="{LABEL_WIDTH}" y="{y + 4:.1f}" width="{max(bar.value * scale, 0.5):.1f}" '
-           f'height="{ROW_HEIGHT - 8}" class="{style}"/>')
+    yield (
+        f'<rect x="{LABEL_WIDTH}" y="{y + 4:.1f}" width="{max(bar.value * scale, 0.5):.1f}" '
+        f'height="{ROW_HEIGHT - 8}" class="{style}"/>'
+    )
     if bar.low is not None and bar.high is not None and bar.high > bar.low:
         low, high = (LABEL_WIDTH + edge * scale for edge in (bar.low, bar.high))
         yield _segment(low, middle, high, middle, "spread")
@@ -163,8 +166,9 @@ class _Axes:
 
 
 def _lines(panel: Lines) -> tuple[list[str], int]:
-    lines = [Line(line.label, tuple(point for point in line.points if point[1] > 0 or not panel.log))
-             for line in panel.lines]
+    lines = [
+        Line(line.label, tuple(point for point in line.points if point[1] > 0 or not panel.log)) for line in panel.lines
+    ]
     axes = _axes(panel, [point for line in lines for point in line.points])
     body = [_text(LEFT, PLOT_HEIGHT - 4, panel.x_unit, style="dim")]
     body += _grid(axes)
@@ -182,8 +186,9 @@ def _axes(panel: Lines, points: Sequence[tuple[float, float]]) -> _Axes:
         low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high))
     else:
         low = min(low, 0.0)
-    return _Axes((min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1),
-                 (low, high if high > low else low + 1), panel.log)
+    return _Axes(
+        (min(xs), max(xs) if max(xs) > min(xs) else min(xs) + 1), (low, high if high > low else low + 1), panel.log
+    )
 
 
 def _grid(axes: _Axes) -> Iterator[str]:
@@ -197,7 +202,7 @@ def _grid(axes: _Axes) -> Iterator[str]:
 def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:
     low, high = bounds
     if log:
-        return [10.0 ** power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]
+        return [10.0**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]
     rough = (high - low) / 4
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)

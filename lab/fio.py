@@ -45,8 +45,10 @@ def percentile(histogram: Histogram, percent: float) -> int:
 
 def latency(histogram: Histogram, mean: float, maximum: int) -> Latency:
     """A Latency whose percentiles are the histogram's, none above the maximum."""
+
     def at(percent: float) -> int:
         return min(percentile(histogram, percent), maximum)
+
     return Latency(round(mean, DIGITS), at(50), at(95), at(99), at(99.9), maximum, histogram)
 
 
@@ -88,18 +90,22 @@ def _job(data: Mapping[str, Any], logs: Mapping[str, str]) -> Job:
     ios = sum(way["total_ios"] for way in directions)
     seconds = max((way["runtime"] for way in directions), default=0) / 1000
     total = sum(way["io_bytes"] for way in directions)
-    return Job(name, CLASSES[str(options.get("prioclass", "0"))], int(options.get("prio", 0)), ios,
-               round(ios / seconds, DIGITS) if seconds else 0.0,
-               round(total / seconds, DIGITS) if seconds else 0.0,
-               _clat([way["clat_ns"] for way in directions]),
-               series([text for file, text in sorted(logs.items())
-                       if file.startswith(f"{name}_clat_hist.")]),
-               round(data["usr_cpu"] + data["sys_cpu"], DIGITS))
+    return Job(
+        name,
+        CLASSES[str(options.get("prioclass", "0"))],
+        int(options.get("prio", 0)),
+        ios,
+        round(ios / seconds, DIGITS) if seconds else 0.0,
+        round(total / seconds, DIGITS) if seconds else 0.0,
+        _latency([way["clat_ns"] for way in directions]),
+        _latency([way["lat_ns"] for way in directions]),
+        series([text for file, text in sorted(logs.items()) if file.startswith(f"{name}_clat_hist.")]),
+        round(data["usr_cpu"] + data["sys_cpu"], DIGITS),
+    )
 
 
-def _clat(ways: Sequence[Mapping[str, Any]]) -> Latency:
-    histogram = add([tuple((int(value), count) for value, count in way["bins"].items())
-                     for way in ways])
+def _latency(ways: Sequence[Mapping[str, Any]]) -> Latency:
+    histogram = add([tuple((int(value), count) for value, count in way["bins"].items()) for way in ways])
     samples = sum(way["N"] for way in ways)
     mean = sum(way["mean"] * way["N"] for way in ways) / samples if samples else 0.0
     return latency(histogram, mean, max((way["max"] for way in ways), default=0))
@@ -133,8 +139,9 @@ def series(logs: Sequence[str], window_s: float = 0.5) -> tuple[Window, ...]:
         for line in log.splitlines():
             fields = [int(number) for number in line.split(",")]
             counts, stride = fields[3:], _stride(len(fields) - 3)
-            histogram = tuple((bin_value(index * stride + stride // 2), count)
-                              for index, count in enumerate(counts) if count)
+            histogram = tuple(
+                (bin_value(index * stride + stride // 2), count) for index, count in enumerate(counts) if count
+            )
             windows.setdefault(math.ceil(fields[0] / 1000 / window_s), []).append(histogram)
     return tuple(_window((end - 1) * window_s, add(parts)) for end, parts in sorted(windows.items()))
 
@@ -160,19 +167,27 @@ def pool(runs: Sequence[tuple[Job, ...]]) -> tuple[Job, ...]:
 
 
 def _pool_job(same: Sequence[Job]) -> Job:
-    ios = sum(job.ios for job in same)
-    mean = sum(job.clat.mean * job.ios for job in same) / ios if ios else 0.0
-    clat = latency(add(job.clat.histogram for job in same), mean, max(job.clat.max for job in same))
-
     def average(values: Iterable[float]) -> float:
         return round(sum(values) / len(same), DIGITS)
 
-    return replace(same[0], ios=ios, clat=clat, iops=average(job.iops for job in same),
-                   bytes_per_s=average(job.bytes_per_s for job in same),
-                   cpu_percent=average(job.cpu_percent for job in same),
-                   spread=Spread(_span(job.iops for job in same),
-                                 _span(job.clat.mean for job in same),
-                                 _span(job.clat.p99 for job in same)))
+    return replace(
+        same[0],
+        ios=sum(job.ios for job in same),
+        iops=average(job.iops for job in same),
+        bytes_per_s=average(job.bytes_per_s for job in same),
+        clat=_pool_latency([job.clat for job in same]),
+        lat=_pool_latency([job.lat for job in same]),
+        cpu_percent=average(job.cpu_percent for job in same),
+        spread=Spread(
+            _span(job.iops for job in same), _span(job.lat.mean for job in same), _span(job.lat.p99 for job in same)
+        ),
+    )
+
+
+def _pool_latency(same: Sequence[Latency]) -> Latency:
+    samples = [sum(count for _, count in one.histogram) for one in same]
+    mean = sum(one.mean * count for one, count in zip(same, samples, strict=True)) / (sum(samples) or 1)
+    return latency(add(one.histogram for one in same), mean, max(one.max for one in same))
 
 
 def _span(values: Iterable[float]) -> tuple[float, float]:

@@ -24,18 +24,41 @@ CSV = "cells.csv"
 WIDTH = 100
 """Columns of the terminal table where the output is no terminal."""
 
-COLUMNS = ("kernel", "device", "scheduler", "tunables", "variant", "job", "ioclass", "level", "ios",
-           "iops", "iops_lowest", "iops_highest", "bytes_per_s", "mean_ns", "p50_ns", "p95_ns",
-           "p99_ns", "p99.9_ns", "max_ns", "p99_lowest_ns", "p99_highest_ns", "cpu_percent",
-           "instructions_per_io", "seconds", "runs")
+COLUMNS = (
+    "kernel",
+    "device",
+    "scheduler",
+    "tunables",
+    "variant",
+    "job",
+    "ioclass",
+    "level",
+    "ios",
+    "iops",
+    "iops_lowest",
+    "iops_highest",
+    "bytes_per_s",
+    "mean_ns",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "p99.9_ns",
+    "max_ns",
+    "p99_lowest_ns",
+    "p99_highest_ns",
+    "cpu_percent",
+    "instructions_per_io",
+    "seconds",
+    "runs",
+)
 
 LIMITS = (
-    "One virtual CPU executes one instruction per nanosecond, in order, without caches. "
-    "Lock contention between CPUs and real cache misses don't show.",
-    "The disks are models. Their parameters and the sources of these are above; schedulers' own "
-    "time constants were made for real disks and are not scaled with a slowed one.",
-    "No noise is not no error: a repeat gives the same figures, so the runs of a cell differ in their "
-    "seed and start offset on purpose.",
+    """One virtual CPU executes one instruction per nanosecond, in order, without caches. Lock contention between CPUs and
+    real cache misses don't show.""",
+    """The disks are models; their parameters are above. The schedulers' own time constants were made for real disks and
+    are not scaled where a model is slower than its disk.""",
+    """No noise is not no error: a repeat gives the same figures, so the runs of a cell differ in their seed and start
+    offset on purpose.""",
 )
 
 
@@ -60,13 +83,22 @@ def figures(found: Result) -> list[Figure]:
 def html(found: Result, drawn: Sequence[Figure]) -> str:
     """The self-contained page: no script, no link to anything it needs."""
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters["number"] = number
     environment.filters["svg"] = svg
     return environment.get_template("report.html.j2").render(
-        result=found, figures=drawn, devices=devices(found.cells), limits=LIMITS,
-        spread=widest_spread(found.cells), failed=[claim for claim in found.claims if not claim.holds])
+        result=found,
+        figures=drawn,
+        devices=devices(found.cells),
+        limits=LIMITS,
+        spread=widest_spread(found.cells),
+        failed=[claim for claim in found.claims if not claim.holds],
+    )
 
 
 def devices(cells: Iterable[Cell]) -> dict[str, Mapping[str, str]]:
@@ -77,15 +109,22 @@ def devices(cells: Iterable[Cell]) -> dict[str, Mapping[str, str]]:
 def widest_spread(cells: Sequence[Cell]) -> str:
     """A sentence about the runs that a cell pools and how far apart they are."""
     runs = sorted({len(cell.inputs) for cell in cells})
-    spans = [((high - low) / low * 100, cell, job) for cell in cells for job in cell.jobs
-             for low, high in [job.spread.p99_ns] if low]
+    spans = [
+        ((high - low) / low * 100, cell, job)
+        for cell in cells
+        for job in cell.jobs
+        for low, high in [job.spread.p99_ns]
+        if low
+    ]
     if not spans or runs == [1]:
         return "Each cell is one run; its spread is not known."
     widest, cell, job = max(spans, key=lambda span: span[0])
     middle = sorted(span[0] for span in spans)[len(spans) // 2]
-    return (f"A cell pools {' or '.join(map(str, runs))} runs. Between its runs the p99 of a job differs by "
-            f"{number(middle)} % in the median cell and by {number(widest)} % at most "
-            f"({cell.device}, {cell.scheduler}, {cell.variant}, {job.name}).")
+    return (
+        f"A cell pools {' or '.join(map(str, runs))} runs. Between its runs the p99 of a job differs by "
+        f"{number(middle)} % in the median cell and by {number(widest)} % at most "
+        f"({cell.device}, {cell.scheduler}, {cell.variant}, {job.name})."
+    )
 
 
 def table_csv(cells: Iterable[Cell]) -> str:
@@ -100,11 +139,32 @@ def table_csv(cells: Iterable[Cell]) -> str:
 
 
 def _csv_row(cell: Cell, job: Job) -> list[object]:
-    clat, spread = job.clat, job.spread
-    return [cell.kernel, cell.device, cell.scheduler, tunables(cell), cell.variant, job.name,
-            job.ioclass, job.level, job.ios, job.iops, *spread.iops, job.bytes_per_s, clat.mean,
-            clat.p50, clat.p95, clat.p99, clat.p999, clat.max, *spread.p99_ns, job.cpu_percent,
-            cell.instructions_per_io, cell.seconds, len(cell.inputs)]
+    lat, spread = job.lat, job.spread
+    return [
+        cell.kernel,
+        cell.device,
+        cell.scheduler,
+        tunables(cell),
+        cell.variant,
+        job.name,
+        job.ioclass,
+        job.level,
+        job.ios,
+        job.iops,
+        *spread.iops,
+        job.bytes_per_s,
+        lat.mean,
+        lat.p50,
+        lat.p95,
+        lat.p99,
+        lat.p999,
+        lat.max,
+        *spread.p99_ns,
+        job.cpu_percent,
+        cell.instructions_per_io,
+        cell.seconds,
+        len(cell.inputs),
+    ]
 
 
 def tunables(cell: Cell) -> str:
@@ -129,11 +189,11 @@ def _console() -> Console:
 
 
 def _rich(panel: Table) -> RichTable:
-    table = RichTable(title=Text(panel.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False,
-                      padding=(0, 1))
+    table = RichTable(
+        title=Text(panel.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1)
+    )
     for index, column in enumerate(panel.columns):
-        table.add_column(Text(column), justify="left" if index < panel.names else "right",
-                         no_wrap=index < panel.names)
+        table.add_column(Text(column), justify="left" if index < panel.names else "right", no_wrap=index < panel.names)
     for index, row in enumerate(panel.rows):
         table.add_row(*map(Text, row), style="bold" if index in panel.ours else "")
     return table
@@ -141,17 +201,26 @@ def _rich(panel: Table) -> RichTable:
 
 def _claims(claims: Sequence[Claim]) -> RichTable:
     holding = sum(claim.holds for claim in claims)
-    table = RichTable(title=Text(f"{holding} of {len(claims)} claims hold"), box=box.SIMPLE_HEAD,
-                      title_justify="left", pad_edge=False, padding=(0, 1))
+    table = RichTable(
+        title=Text(f"{holding} of {len(claims)} claims hold"),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1),
+    )
     table.add_column("")
     table.add_column("claim", no_wrap=True)
     for name in ("measured", "paper"):
         table.add_column(name, justify="right")
     table.add_column("that")
     for claim in claims:
-        table.add_row(Text("holds" if claim.holds else "FAILS", "green" if claim.holds else "bold red"),
-                      Text(claim.id), number(claim.measured),
-                      "" if claim.paper is None else number(claim.paper), Text(claim.text))
+        table.add_row(
+            Text("holds" if claim.holds else "FAILS", "green" if claim.holds else "bold red"),
+            Text(claim.id),
+            number(claim.measured),
+            "" if claim.paper is None else number(claim.paper),
+            Text(claim.text),
+        )
     return table
 
 
@@ -164,8 +233,11 @@ def compare(first: Path, second: Path) -> int:
         console.print(Text(f"the same inputs and figures: {before.digest}"))
         return 0
     console.print(_rich(_differences(before.cells, after.cells)))
-    lost = [claim.id for claim in after.claims if not claim.holds
-            and any(old.id == claim.id and old.holds for old in before.claims)]
+    lost = [
+        claim.id
+        for claim in after.claims
+        if not claim.holds and any(old.id == claim.id and old.holds for old in before.claims)
+    ]
     for name in lost:
         console.print(Text(f"no longer holds: {name}", "bold red"))
     return 1 if lost else 0
@@ -173,14 +245,19 @@ def compare(first: Path, second: Path) -> int:
 
 def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> Table:
     old = {_identity(cell): cell for cell in before}
-    rows = [row for cell in after if _identity(cell) in old
-            for row in _compare_cell(old.pop(_identity(cell)), cell)]
+    rows = [row for cell in after if _identity(cell) in old for row in _compare_cell(old.pop(_identity(cell)), cell)]
     only = [(*_place(cell), "only in the first", "", "", "") for cell in old.values()]
-    only += [(*_place(cell), "only in the second", "", "", "") for cell in after
-             if _identity(cell) not in {_identity(other) for other in before}]
-    return Table(f"{len(rows)} jobs differ, {len(only)} cells are in one result only",
-                 ("where", "scheduler", "job", "IOPS before", "after", "p99 ms before", "after"),
-                 tuple(rows + [(f"{kernel} {where}", *rest) for kernel, where, *rest in only]), 3)
+    only += [
+        (*_place(cell), "only in the second", "", "", "")
+        for cell in after
+        if _identity(cell) not in {_identity(other) for other in before}
+    ]
+    return Table(
+        f"{len(rows)} jobs differ, {len(only)} cells are in one result only",
+        ("where", "scheduler", "job", "IOPS before", "after", "p99 ms before", "after"),
+        tuple(rows + [(f"{kernel} {where}", *rest) for kernel, where, *rest in only]),
+        3,
+    )
 
 
 def _identity(cell: Cell) -> tuple[str, ...]:
@@ -193,7 +270,16 @@ def _place(cell: Cell) -> tuple[str, str, str]:
 
 def _compare_cell(old: Cell, new: Cell) -> list[tuple[str, ...]]:
     kernel, where, scheduler = _place(new)
-    return [(f"{kernel} {where}", scheduler, job.name, number(was.iops), number(job.iops),
-             number(was.clat.p99 / 1e6), number(job.clat.p99 / 1e6))
-            for was, job in zip(old.jobs, new.jobs, strict=False)
-            if (was.iops, was.clat) != (job.iops, job.clat)]
+    return [
+        (
+            f"{kernel} {where}",
+            scheduler,
+            job.name,
+            number(was.iops),
+            number(job.iops),
+            number(was.lat.p99 / 1e6),
+            number(job.lat.p99 / 1e6),
+        )
+        for was, job in zip(old.jobs, new.jobs, strict=False)
+        if (was.iops, was.lat) != (job.iops, job.lat)
+    ]

@@ -31,7 +31,7 @@ class ResultError(UsageError):
 
 @dataclass(frozen=True)
 class Latency:
-    """Nanoseconds from submission to completion; histogram is (value, count), ascending."""
+    """How long I/Os took, in nanoseconds; histogram is (value, count), ascending."""
 
     mean: float = 0.0
     p50: int = 0
@@ -42,14 +42,27 @@ class Latency:
     histogram: Histogram = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {"mean": self.mean, "p50": self.p50, "p95": self.p95, "p99": self.p99,
-                "p99.9": self.p999, "max": self.max,
-                "histogram": [list(bin_) for bin_ in self.histogram]}
+        return {
+            "mean": self.mean,
+            "p50": self.p50,
+            "p95": self.p95,
+            "p99": self.p99,
+            "p99.9": self.p999,
+            "max": self.max,
+            "histogram": [list(bin_) for bin_ in self.histogram],
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Latency:
-        return Latency(data["mean"], data["p50"], data["p95"], data["p99"], data["p99.9"],
-                       data["max"], tuple((value, count) for value, count in data["histogram"]))
+        return Latency(
+            data["mean"],
+            data["p50"],
+            data["p95"],
+            data["p99"],
+            data["p99.9"],
+            data["max"],
+            tuple((value, count) for value, count in data["histogram"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -84,6 +97,7 @@ class Spread:
     def from_json(data: Mapping[str, Any]) -> Spread:
         def pair(name: str) -> tuple[float, float]:
             return data[name][0], data[name][1]
+
         return Spread(pair("iops"), pair("mean_ns"), pair("p99_ns"))
 
 
@@ -91,6 +105,8 @@ class Spread:
 class Job:
     """One named job of a cell, all its processes and runs together.
 
+    clat starts when the kernel has taken the I/O, as fio's does; lat starts when the job submits
+    it, so that it has the wait for a tag in it, which is where a low rank can hold up a high one.
     cpu_percent is user plus system time as fio reports it, of one process.
     """
 
@@ -101,22 +117,41 @@ class Job:
     iops: float
     bytes_per_s: float
     clat: Latency
+    lat: Latency
     series: tuple[Window, ...] = ()
     cpu_percent: float = 0.0
     spread: Spread = field(default_factory=Spread)
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "ioclass": self.ioclass, "level": self.level, "ios": self.ios,
-                "iops": self.iops, "bytes_per_s": self.bytes_per_s, "clat_ns": self.clat.to_json(),
-                "series": [window.to_json() for window in self.series],
-                "cpu_percent": self.cpu_percent, "spread": self.spread.to_json()}
+        return {
+            "name": self.name,
+            "ioclass": self.ioclass,
+            "level": self.level,
+            "ios": self.ios,
+            "iops": self.iops,
+            "bytes_per_s": self.bytes_per_s,
+            "clat_ns": self.clat.to_json(),
+            "lat_ns": self.lat.to_json(),
+            "series": [window.to_json() for window in self.series],
+            "cpu_percent": self.cpu_percent,
+            "spread": self.spread.to_json(),
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Job:
-        return Job(data["name"], data["ioclass"], data["level"], data["ios"], data["iops"],
-                   data["bytes_per_s"], Latency.from_json(data["clat_ns"]),
-                   tuple(Window.from_json(window) for window in data["series"]),
-                   data["cpu_percent"], Spread.from_json(data["spread"]))
+        return Job(
+            data["name"],
+            data["ioclass"],
+            data["level"],
+            data["ios"],
+            data["iops"],
+            data["bytes_per_s"],
+            Latency.from_json(data["clat_ns"]),
+            Latency.from_json(data["lat_ns"]),
+            tuple(Window.from_json(window) for window in data["series"]),
+            data["cpu_percent"],
+            Spread.from_json(data["spread"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -146,19 +181,33 @@ class Cell:
         raise KeyError(name)
 
     def to_json(self) -> dict[str, Any]:
-        return {"kernel": self.kernel, "device": self.device,
-                "device_parameters": dict(self.device_parameters), "scheduler": self.scheduler,
-                "tunables": dict(self.tunables), "variant": self.variant,
-                "jobs": [job.to_json() for job in self.jobs],
-                "cpu": {"instructions_per_io": self.instructions_per_io},
-                "seconds": self.seconds, "inputs": list(self.inputs)}
+        return {
+            "kernel": self.kernel,
+            "device": self.device,
+            "device_parameters": dict(self.device_parameters),
+            "scheduler": self.scheduler,
+            "tunables": dict(self.tunables),
+            "variant": self.variant,
+            "jobs": [job.to_json() for job in self.jobs],
+            "cpu": {"instructions_per_io": self.instructions_per_io},
+            "seconds": self.seconds,
+            "inputs": list(self.inputs),
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Cell:
-        return Cell(data["kernel"], data["device"], data["device_parameters"], data["scheduler"],
-                    data["tunables"], data["variant"],
-                    tuple(Job.from_json(job) for job in data["jobs"]),
-                    data["cpu"]["instructions_per_io"], data["seconds"], tuple(data["inputs"]))
+        return Cell(
+            data["kernel"],
+            data["device"],
+            data["device_parameters"],
+            data["scheduler"],
+            data["tunables"],
+            data["variant"],
+            tuple(Job.from_json(job) for job in data["jobs"]),
+            data["cpu"]["instructions_per_io"],
+            data["seconds"],
+            tuple(data["inputs"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -172,8 +221,7 @@ class Claim:
     paper: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "text": self.text, "paper": self.paper, "measured": self.measured,
-                "holds": self.holds}
+        return {"id": self.id, "text": self.text, "paper": self.paper, "measured": self.measured, "holds": self.holds}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Claim:
@@ -193,9 +241,15 @@ class Result:
 
     def body(self) -> dict[str, Any]:
         """The content without its digest."""
-        return {"schema": SCHEMA, "experiment": self.experiment, "question": self.question, "machine": dict(self.machine),
-                "command": self.command, "cells": [cell.to_json() for cell in self.cells],
-                "claims": [claim.to_json() for claim in self.claims]}
+        return {
+            "schema": SCHEMA,
+            "experiment": self.experiment,
+            "question": self.question,
+            "machine": dict(self.machine),
+            "command": self.command,
+            "cells": [cell.to_json() for cell in self.cells],
+            "claims": [claim.to_json() for claim in self.claims],
+        }
 
     @property
     def digest(self) -> str:
@@ -216,9 +270,14 @@ def from_json(data: Mapping[str, Any]) -> Result:
     if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
         raise ResultError(f"not a results.json of schema {SCHEMA}", AGAIN)
     try:
-        return Result(data["experiment"], data["question"], data["machine"], data["command"],
-                      tuple(Cell.from_json(cell) for cell in data["cells"]),
-                      tuple(Claim.from_json(claim) for claim in data["claims"]))
+        return Result(
+            data["experiment"],
+            data["question"],
+            data["machine"],
+            data["command"],
+            tuple(Cell.from_json(cell) for cell in data["cells"]),
+            tuple(Claim.from_json(claim) for claim in data["claims"]),
+        )
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise ResultError(f"results.json lacks or garbles {error}", AGAIN) from error
 
@@ -260,4 +319,3 @@ def read(directory: Path) -> Result:
     if result.digest != data.get("digest"):
         raise ResultError(f"{path}: was changed after it was written, its digest doesn't match", AGAIN)
     return result
-

@@ -17,19 +17,38 @@ class Scheduler:
     tunables: tuple[str, ...] = ()
 
 
-DEADLINE_KNOBS = ("async_depth", "fifo_batch", "front_merges", "prio_aging_expire", "read_expire",
-                  "write_expire", "writes_starved")
-BFQ_KNOBS = ("back_seek_max", "back_seek_penalty", "fifo_expire_async", "fifo_expire_sync",
-             "low_latency", "max_budget", "slice_idle", "slice_idle_us", "strict_guarantees",
-             "timeout_sync")
+DEADLINE_KNOBS = (
+    "async_depth",
+    "fifo_batch",
+    "front_merges",
+    "prio_aging_expire",
+    "read_expire",
+    "write_expire",
+    "writes_starved",
+)
+BFQ_KNOBS = (
+    "back_seek_max",
+    "back_seek_penalty",
+    "fifo_expire_async",
+    "fifo_expire_sync",
+    "low_latency",
+    "max_budget",
+    "slice_idle",
+    "slice_idle_us",
+    "strict_guarantees",
+    "timeout_sync",
+)
 
-SCHEDULERS = {scheduler.name: scheduler for scheduler in (
-    Scheduler("none", "none"),
-    Scheduler("mq-deadline", "mq-deadline", {}, DEADLINE_KNOBS),
-    # More tags than the low side can fill: the remedy that kernel developers recommend.
-    Scheduler("mq-deadline-tuned", "mq-deadline", {"nr_requests": "256"}, DEADLINE_KNOBS),
-    Scheduler("kyber", "kyber", {}, ("read_lat_nsec", "write_lat_nsec")),
-    Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
-    Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
-    Scheduler("mq-prio", "mq-prio", {}, ("low_share",)),
-)}
+SCHEDULERS = {
+    scheduler.name: scheduler
+    for scheduler in (
+        Scheduler("none", "none"),
+        Scheduler("mq-deadline", "mq-deadline", {}, DEADLINE_KNOBS),
+        # More tags than the low side can fill: the remedy that kernel developers recommend.
+        Scheduler("mq-deadline-tuned", "mq-deadline", {"nr_requests": "256"}, DEADLINE_KNOBS),
+        Scheduler("kyber", "kyber", {}, ("read_lat_nsec", "write_lat_nsec")),
+        Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
+        Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
+        Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
+    )
+}

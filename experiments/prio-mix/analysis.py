@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Judges and draws the database-beside-backup mix, for whichever devices it was run on.
+
+The paper's figures are those of "Implement and Evaluate a Custom Disk Scheduler", Tables III
+and IV: a virtual machine with Linux 6.5, an unknown disk, fio 3.28, one run of 15 seconds.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Bar, Bars, Figure, Line, Lines, Table, number
+from lab.result import Cell, Claim, Job
+
+OURS = "mq-prio"
+BLIND = ("none", "mq-deadline", "mq-deadline-tuned", "kyber")
+"""Baselines that don't know the eight levels of a class."""
+MIXES = {
+    "be-levels": "best effort 1 beside best effort 7",
+    "classes": "real time beside idle",
+    "be-levels-write": "best effort 1 beside best effort 7 that writes",
+    "classes-write": "real time beside idle that writes",
+    "classes-deep": "real time beside idle at depth 64 a job",
+    "equal": "both best effort 4",
+    "solo": "the database alone",
+}
+DEPTHS = ("1", "8", "32", "128")
+CPU = {"cpu-1": "depth 1", "cpu-16": "depth 16", "cpu-mix": "two ranks"}
+
+# Scheduler: job, IOPS, mean ms, p99 ms, CPU % (Table IV).
+PAPER_RAW = {
+    "mq-prio": (("database", 59568.4, 0.532, 2.343, 13.81), ("backup", 42221.2, 0.746, 1.892, 16.85)),
+    "mq-deadline": (("database", 53309.2, 0.595, 1.843, 13.29), ("backup", 44693.6, 0.703, 1.499, 17.69)),
+    "none": (("database", 52950.1, 0.603, 1.319, 8.00), ("backup", 45893.9, 0.691, 1.286, 15.33)),
+}
+# Scheduler: IOPS ratio, latency ratio, average CPU % (Table III).
+PAPER_DERIVED = {"mq-prio": (1.41, 1.40, 15.33), "mq-deadline": (1.19, 1.18, 15.49), "none": (1.15, 1.15, 11.66)}
+
+Cells = Sequence[Cell]
+Measure = Callable[[Cells], float]
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold, for each device that was measured."""
+    wanted = [*_flash("ssd", ""), *_flash("emmc", "emmc-"), *_disk(), *_cost()]
+    return judge(wanted, cells)
+
+
+def _p99(cells: Cells, device: str, scheduler: str, variant: str) -> float:
+    return find(cells, device, scheduler, variant).job("database").lat.p99
+
+
+def _iops(cells: Cells, device: str, scheduler: str, variant: str, name: str = "database") -> float:
+    return find(cells, device, scheduler, variant).job(name).iops
+
+
+def _iops_ratio(device: str, scheduler: str) -> Measure:
+    return lambda cells: ratio(
+        _iops(cells, device, scheduler, "be-levels"), _iops(cells, device, scheduler, "be-levels", "backup")
+    )
+
+
+def _against(device: str, variant: str, rivals: Sequence[str]) -> Measure:
+    """Our p99 over that of the best of the rivals."""
+    return lambda cells: ratio(
+        _p99(cells, device, OURS, variant), min(_p99(cells, device, rival, variant) for rival in rivals)
+    )
+
+
+def _low_against(device: str, variant: str, rival: str) -> Measure:
+    return lambda cells: ratio(
+        _iops(cells, device, OURS, variant, "backup"), _iops(cells, device, rival, variant, "backup")
+    )
+
+
+def _against_solo(device: str, variant: str) -> Measure:
+    """Our p99 over the lower of what the database sees alone, under no scheduler and under ours."""
+    return lambda cells: ratio(
+        _p99(cells, device, OURS, variant), min(_p99(cells, device, name, "solo") for name in ("none", OURS))
+    )
+
+
+def _flash(device: str, prefix: str) -> Iterator[Judgement]:
+    tuned = "mq-deadline-tuned"
+    yield Judgement(
+        f"{prefix}high-low-ratio",
+        f"{device}, levels 1 and 7: the database's IOPS are at least 3 times the backup's",
+        3,
+        _iops_ratio(device, OURS),
+        at_least=True,
+        paper=1.41,
+    )
+    yield Judgement(
+        f"{prefix}high-iops",
+        f"{device}, levels 1 and 7: the database's IOPS are at least 1.25 times those under mq-deadline",
+        1.25,
+        lambda cells: ratio(_iops(cells, device, OURS, "be-levels"), _iops(cells, device, "mq-deadline", "be-levels")),
+        at_least=True,
+        paper=1.117,
+    )
+    yield Judgement(
+        f"{prefix}p99-beats-every-baseline",
+        f"{device}, levels 1 and 7: the database's p99 is at most 0.25 times that of the best baseline without levels",
+        0.25,
+        _against(device, "be-levels", BLIND),
+        paper=1.776,
+    )
+    yield Judgement(
+        f"{prefix}p99-below-bfq",
+        f"{device}, levels 1 and 7: the database's p99 is below that of bfq and of bfq-strict",
+        0.999999,
+        _against(device, "be-levels", ("bfq", "bfq-strict")),
+    )
+    yield Judgement(
+        f"{prefix}classes-p99",
+        f"{device}, RT and idle: the database's p99 is at most 1.15 times that under {tuned}",
+        1.15,
+        _against(device, "classes", (tuned,)),
+    )
+    yield Judgement(
+        f"{prefix}classes-low",
+        f"{device}, RT and idle: the backup's throughput is at least 10 times that under {tuned}",
+        10,
+        _low_against(device, "classes", tuned),
+        at_least=True,
+    )
+    yield Judgement(
+        f"{prefix}classes-write-p99",
+        f"{device}, RT and idle that writes: the database's p99 is at most 1.4 times that under {tuned}",
+        1.4,
+        _against(device, "classes-write", (tuned,)),
+    )
+    yield Judgement(
+        f"{prefix}classes-write-low",
+        f"{device}, RT and idle that writes: the backup's throughput is at least 10 times that under {tuned}",
+        10,
+        _low_against(device, "classes-write", tuned),
+        at_least=True,
+    )
+    yield Judgement(
+        f"{prefix}deep-p99",
+        f"{device}, RT and idle at depth 64 a job: the database's p99 is at most 1.25 times what it sees alone",
+        1.25,
+        _against_solo(device, "classes-deep"),
+    )
+
+
+def _disk() -> Iterator[Judgement]:
+    yield Judgement(
+        "hdd-p99",
+        "hdd, RT and idle: the database's p99 is at most 1.1 times what it sees alone",
+        1.1,
+        _against_solo("hdd", "classes"),
+    )
+    yield Judgement(
+        "hdd-low",
+        "hdd, RT and idle: the backup's throughput is at least 4 times that under mq-deadline-tuned",
+        4,
+        _low_against("hdd", "classes", "mq-deadline-tuned"),
+        at_least=True,
+    )
+    yield Judgement(
+        "hdd-high-low-ratio",
+        "hdd, levels 1 and 7: the database's IOPS are at least 3 times the backup's",
+        3,
+        _iops_ratio("hdd", OURS),
+        at_least=True,
+        paper=1.41,
+    )
+    yield Judgement(
+        "hdd-equal",
+        "hdd, two jobs of equal rank: their total throughput is at least 0.9 times that under mq-deadline",
+        0.9,
+        lambda cells: ratio(_total(cells, OURS), _total(cells, "mq-deadline")),
+        at_least=True,
+    )
+
+
+def _total(cells: Cells, scheduler: str) -> float:
+    return sum(job.bytes_per_s for job in find(cells, "hdd", scheduler, "equal").jobs)
+
+
+def _cost() -> Iterator[Judgement]:
+    yield Judgement(
+        "uncontended",
+        "ssd, a job alone, of high or low rank: its IOPS are at least 0.98 times those under none at every depth",
+        0.98,
+        _uncontended,
+        at_least=True,
+    )
+    yield Judgement(
+        "cpu",
+        "the instructions added to an I/O are at most 0.8 times what mq-deadline adds, at every depth and with two ranks",
+        0.8,
+        lambda cells: max(
+            ratio(_added(cells, OURS, variant), _added(cells, "mq-deadline", variant)) for variant in CPU
+        ),
+    )
+
+
+def _uncontended(cells: Cells) -> float:
+    return min(
+        ratio(_iops(cells, "ssd", OURS, variant, "load"), _iops(cells, "ssd", "none", variant, "load"))
+        for variant in _alone()
+    )
+
+
+def _alone() -> list[str]:
+    return [f"alone-{rank}-{depth}" for rank in ("high", "low") for depth in DEPTHS]
+
+
+def _added(cells: Cells, scheduler: str, variant: str) -> float:
+    """Instructions that a scheduler adds to each I/O."""
+    return (
+        find(cells, "null", scheduler, variant).instructions_per_io
+        - find(cells, "null", "none", variant).instructions_per_io
+    )
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """The paper's figures and tables with ours beside them, for each device measured."""
+    drawn: list[Figure] = []
+    for device in dict.fromkeys(cell.device for cell in cells if cell.variant in MIXES):
+        here = [cell for cell in cells if cell.device == device]
+        drawn += [_tables(device, here), _tail(device, here), *_paper_figures(device, here)]
+    return drawn + [figure for figure in (_cpu_figure(cells), _alone_figure(cells)) if figure.panels]
+
+
+def _label(cell: Cell) -> str:
+    """The scheduler, with its tunables where they were set."""
+    return " ".join([cell.scheduler, *(f"{name}={value}" for name, value in sorted(cell.tunables.items()))])
+
+
+def _having(cells: Cells, variant: str, name: str) -> list[tuple[Cell, Job]]:
+    return [(cell, job) for cell in cells if cell.variant == variant for job in cell.jobs if job.name == name]
+
+
+def _ms(nanoseconds: float) -> str:
+    return number(nanoseconds / 1e6)
+
+
+def _tables(device: str, cells: Cells) -> Figure:
+    panels = []
+    for variant, text in MIXES.items():
+        here = [cell for cell in cells if cell.variant == variant]
+        if here:
+            panels.append(_table(f"{variant} on {device}: {text}", here))
+    return Figure(
+        f"tables-{device}",
+        f"Every mix on {device}",
+        "Milliseconds from submission to completion, the wait for a tag included. MB are 10^6 bytes. "
+        "The oldest is the longest that any request of the backup took.",
+        tuple(panels),
+        terminal=True,
+    )
+
+
+def _table(title: str, cells: Cells) -> Table:
+    both = any(len(cell.jobs) > 1 for cell in cells)
+    columns = ("scheduler", "IOPS", "mean", "p99", "p99.9") + (
+        ("backup IOPS", "MB/s", "p99", "oldest", "IOPS ratio") if both else ()
+    )
+    return Table(
+        title,
+        columns,
+        tuple(_row(cell) for cell in cells),
+        1,
+        frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS),
+    )
+
+
+def _row(cell: Cell) -> tuple[str, ...]:
+    high = cell.job("database")
+    row = (_label(cell), number(high.iops), _ms(high.lat.mean), _ms(high.lat.p99), _ms(high.lat.p999))
+    if len(cell.jobs) == 1:
+        return row
+    low = cell.job("backup")
+    return (
+        *row,
+        number(low.iops),
+        number(low.bytes_per_s / 1e6),
+        _ms(low.lat.p99),
+        _ms(low.lat.max),
+        number(ratio(high.iops, low.iops)),
+    )
+
+
+def _bars(
+    title: str,
+    unit: str,
+    cells: Sequence[tuple[Cell, Job]],
+    value: Callable[[Job], float],
+    span: Callable[[Job], tuple[float, float]] | None,
+    scale: float = 1,
+) -> Bars:
+    def bar(cell: Cell, job: Job) -> Bar:
+        low, high = span(job) if span else (0.0, 0.0)
+        return Bar(_label(cell), value(job) / scale, low / scale, high / scale, cell.scheduler == OURS)
+
+    return Bars(f"{title}, {unit}", unit, tuple(bar(cell, job) for cell, job in cells))
+
+
+def _tail(device: str, cells: Cells) -> Figure:
+    panels = [
+        _bars(
+            f"{variant}: {text}",
+            "ms",
+            _having(cells, variant, "database"),
+            lambda job: job.lat.p99,
+            lambda job: job.spread.p99_ns,
+            1e6,
+        )
+        for variant, text in MIXES.items()
+        if _having(cells, variant, "database")
+    ]
+    return Figure(
+        f"tail-{device}",
+        f"The database's p99 in every mix on {device}",
+        "The paper's high class has the worst p99 of its three schedulers (2.343 ms against 1.843 and 1.319). "
+        "A whisker is the spread of the runs.",
+        tuple(panels),
+    )
+
+
+def _paper_bars(title: str, unit: str, name: str, column: int) -> Bars:
+    return Bars(
+        f"The paper: {title}, {unit}",
+        unit,
+        tuple(
+            Bar(scheduler, float(job[column]), ours=scheduler == OURS)
+            for scheduler, jobs in PAPER_RAW.items()
+            for job in jobs
+            if job[0] == name
+        ),
+    )
+
+
+def _paper_figures(device: str, cells: Cells) -> Iterator[Figure]:
+    sides = {name: _having(cells, "be-levels", name) for name in ("database", "backup")}
+    if not sides["database"]:
+        return
+    yield Figure(
+        f"fig-2-{device}",
+        f"IOPS on {device} (Fig 2)",
+        "Levels 1 and 7 of best effort, the paper's own mix. "
+        "The backup's requests are 32 times as large as the database's. The paper's disk is another, so that shapes compare, not heights.",
+        tuple(
+            panel
+            for name, jobs in sides.items()
+            for panel in (
+                _bars(name, "IOPS", jobs, lambda job: job.iops, lambda job: job.spread.iops),
+                _paper_bars(name, "IOPS", name, 1),
+            )
+        ),
+    )
+    yield Figure(
+        f"fig-3-{device}",
+        f"Mean completion latency on {device} (Fig 3)",
+        "The same runs. As in the paper, fio's completion latency, "
+        "which starts when the kernel has taken the request: the wait for a tag is not in it.",
+        tuple(
+            panel
+            for name, jobs in sides.items()
+            for panel in (
+                _bars(name, "ms", jobs, lambda job: job.clat.mean, None, 1e6),
+                _paper_bars(name, "ms", name, 2),
+            )
+        ),
+    )
+    yield _over_time(device, [cell for cell in cells if cell.variant == "be-levels"])
+    yield _table_3(device, [cell for cell in cells if cell.variant == "be-levels"])
+    yield _table_4(device, [cell for cell in cells if cell.variant == "be-levels"])
+
+
+def _over_time(device: str, cells: Cells) -> Figure:
+    means = [window.mean_ns / 1e6 for cell in cells for job in cell.jobs for window in job.series if window.mean_ns]
+    bounds = (min(means), max(means)) if means else None
+    panels = tuple(
+        Lines(
+            f"{_label(cell)}, mean ms",
+            "seconds",
+            "ms",
+            tuple(
+                Line(job.name, tuple((window.start_s, window.mean_ns / 1e6) for window in job.series))
+                for job in cell.jobs
+            ),
+            log=True,
+            bounds=bounds,
+        )
+        for cell in cells
+    )
+    return Figure(
+        f"fig-4-{device}",
+        f"Completion latency over time on {device} (Fig 4)",
+        "The mean of every half second of the first run, all on one logarithmic scale. "
+        "The paper prints this figure without numbers.",
+        panels,
+    )
+
+
+def _table_3(device: str, cells: Cells) -> Figure:
+    rows: list[tuple[str, ...]] = []
+    for cell in cells:
+        high, low = cell.job("database"), cell.job("backup")
+        paper = [number(value) for value in PAPER_DERIVED.get(cell.scheduler, ())] or ["–"] * 3
+        ours = [
+            number(ratio(high.iops, low.iops)),
+            number(ratio(low.clat.mean, high.clat.mean)),
+            number((high.cpu_percent + low.cpu_percent) / 2),
+        ]
+        rows.append((_label(cell), *(value for pair in zip(ours, paper, strict=True) for value in pair)))
+    columns = ("scheduler", "IOPS ratio", "paper", "latency ratio", "paper", "average CPU %", "paper")
+    return Figure(
+        f"table-3-{device}",
+        f"Priority separation on {device} (Table III)",
+        "High over low IOPS, low over high mean latency. CPU is what fio reports of one process: user plus system time.",
+        (Table("levels 1 and 7", columns, tuple(rows), 1, _marked(cells)),),
+    )
+
+
+def _marked(cells: Cells) -> frozenset[int]:
+    return frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS)
+
+
+def _table_4(device: str, cells: Cells) -> Figure:
+    rows: list[tuple[str, ...]] = []
+    marked = set()
+    for cell in cells:
+        paper = {job[0]: job[1:] for job in PAPER_RAW.get(cell.scheduler, ())}
+        for job in cell.jobs:
+            if cell.scheduler == OURS:
+                marked.add(len(rows))
+            theirs = [number(value) for value in paper.get(job.name, ())] or ["–"] * 4
+            ours = [number(job.iops), _ms(job.clat.mean), _ms(job.clat.p99), number(job.cpu_percent)]
+            rows.append((_label(cell), job.name, *(value for pair in zip(ours, theirs, strict=True) for value in pair)))
+    columns = ("scheduler", "job", "IOPS", "paper", "mean ms", "paper", "p99 ms", "paper", "CPU %", "paper")
+    return Figure(
+        f"table-4-{device}",
+        f"What fio says on {device} (Table IV)",
+        "Levels 1 and 7 of best effort.",
+        (Table("levels 1 and 7", columns, tuple(rows), 2, frozenset(marked)),),
+    )
+
+
+def _cpu_figure(cells: Cells) -> Figure:
+    """Fig 5 and its table; without panels if the cost was not measured."""
+    here = {variant: [cell for cell in cells if cell.variant == variant] for variant in CPU}
+    text = (
+        "Guest instructions per 4 KiB read on null_blk, which completes inside the submission: the CPU alone is the limit, and one "
+        "instruction takes one nanosecond. fio's own and the block layer's are included; what a scheduler adds is the difference to none."
+    )
+    if not all(here.values()):
+        return Figure("fig-5", "CPU (Fig 5)", text, ())
+    bars = [
+        Bars(
+            f"{CPU[variant]}, instructions per I/O",
+            "instructions",
+            tuple(Bar(_label(cell), cell.instructions_per_io, ours=cell.scheduler == OURS) for cell in group),
+        )
+        for variant, group in here.items()
+    ]
+    theirs = [_paper_bars(f"{name}, CPU", "%", name, 4) for name in ("database", "backup")]
+    return Figure("fig-5", "CPU (Fig 5)", text, (*_cpu_table(cells, here["cpu-1"]), *bars, *theirs), terminal=True)
+
+
+def _cpu_table(cells: Cells, shown: Cells) -> Iterator[Table]:
+    try:
+        rows = tuple(
+            (
+                _label(cell),
+                *(
+                    number(value)
+                    for variant in CPU
+                    for value in (
+                        find(cells, "null", cell.scheduler, variant).instructions_per_io,
+                        _added(cells, cell.scheduler, variant),
+                    )
+                ),
+            )
+            for cell in shown
+        )
+    except Missing:
+        return
+    columns = ("scheduler", *(column for text in CPU.values() for column in (text, "added")))
+    yield Table("Instructions per I/O", columns, rows, 1, _marked(shown))
+
+
+def _alone_figure(cells: Cells) -> Figure:
+    """What a job loses that has the device for itself; without panels if it was not measured."""
+    shown = [cell for cell in cells if cell.variant == "alone-high-1"]
+    try:
+        rows = tuple(
+            (
+                _label(cell),
+                *(number(_iops(cells, cell.device, cell.scheduler, variant, "load")) for variant in _alone()),
+            )
+            for cell in shown
+        )
+    except Missing:
+        rows = ()
+    table = Table(
+        "A job alone on ssd, IOPS by rank and depth",
+        ("scheduler", *(name.removeprefix("alone-") for name in _alone())),
+        rows,
+        1,
+        _marked(shown),
+    )
+    return Figure(
+        "alone",
+        "A job alone",
+        "4 KiB random reads by one process, real time (high) or idle (low).",
+        (table,) if rows else (),
+        terminal=True,
+    )

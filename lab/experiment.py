@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Experiments: a folder is read, its cells are run in guests, the figures judged and written.
+
+A cell is one kernel, device, scheduler, set of tunables and variant.  A run is a cell with
+a seed, and a pure function of its inputs: finished runs are kept under a key of them all.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from lab import analysis, cache, fio, job, kernels, modules, progress, report, result, toolbox
+from lab.errors import LabError, UsageError
+from lab.job import Job, Outcome
+from lab.result import Cell, Result
+from lab.schedulers import SCHEDULERS
+
+DEVICES = ("ssd", "hdd", "emmc", "nvme")
+NULL = "null"
+"""The device that costs nothing: null_blk, completing inside the submission."""
+RESULTS = Path("results")
+TROUBLE = ("BUG: ", "WARNING: ", "Call Trace:", "INFO: task ")
+CPU_PER_SECOND = 30
+"""CPU seconds of the host that a virtual second may take before a guest counts as hung."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way of running the fio jobs.
+
+    device replaces the devices asked for; only, if not empty, restricts them.
+    """
+
+    name: str
+    fio: str
+    sections: tuple[str, ...]
+    env: Mapping[str, str]
+    schedulers: tuple[str, ...]
+    seeds: tuple[int, ...]
+    seconds: int | None = None
+    device: str | None = None
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What experiment.toml says; files are the fio jobs by name."""
+
+    name: str
+    question: str
+    kernels: tuple[str, ...]
+    devices: tuple[str, ...]
+    schedulers: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    files: Mapping[str, bytes]
+    seconds: int
+    device: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell before it is measured; kernel is a series."""
+
+    kernel: str
+    device: str
+    scheduler: str
+    tunables: tuple[tuple[str, str], ...]
+    variant: Variant
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line asks for; an empty tuple means what the experiment says."""
+
+    devices: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    tunables: tuple[tuple[str, str], ...] = ()
+
+
+def names() -> list[str]:
+    """The experiments that there are."""
+    return sorted(path.parent.name for path in analysis.FOLDER.glob("*/experiment.toml"))
+
+
+def load(name: str) -> Experiment:
+    """Read an experiment's folder; UsageError with the list of experiments if there is none."""
+    _known("experiment", [name], names())
+    data = _description(name)
+    base = {**data, "env": data.get("env", {})}
+    wanted = data.get("variants", list(data["variant"]))
+    variants = tuple(_variant(title, data["variant"][title], base) for title in wanted)
+    folders = [analysis.FOLDER / part for part in (data.get("like"), name) if part]
+    files = {path.name: path.read_bytes() for folder in folders for path in sorted(folder.glob("*.fio"))}
+    return Experiment(
+        name,
+        data["question"],
+        tuple(data["kernels"]),
+        tuple(data["devices"]),
+        tuple(data["schedulers"]),
+        variants,
+        files,
+        data["seconds"],
+        data.get("device", {}),
+        {knob: tuple(values) for knob, values in data.get("sweep", {}).items()},
+    )
+
+
+def _description(name: str) -> dict[str, Any]:
+    data = tomllib.loads((analysis.FOLDER / name / "experiment.toml").read_text())
+    return {**_description(data["like"]), **data} if "like" in data else data
+
+
+def _variant(name: str, own: Mapping[str, Any], base: Mapping[str, Any]) -> Variant:
+    family = base.get("family", {}).get(own.get("family"), {})
+    merged = {**family, **own}
+    env = {**base["env"], **family.get("env", {}), **own.get("env", {})}
+    return Variant(
+        name,
+        merged.get("fio", base["fio"]),
+        tuple(merged["sections"]),
+        env,
+        tuple(merged.get("schedulers", ())),
+        tuple(merged.get("seeds", base["seeds"])),
+        merged.get("seconds"),
+        merged.get("device"),
+        tuple(merged.get("only", ())),
+    )
+
+
+def _known(what: str, asked: Iterable[str], there: Sequence[str]) -> None:
+    for name in asked:
+        if name not in there:
+            raise UsageError(f"no {what} called {name!r}; there are {', '.join(there)}", f"./sluice list {what}s")
+
+
+def check(choice: Choice) -> None:
+    """UsageError, with the list of what there is, for a name that isn't known."""
+    _known("device", choice.devices, DEVICES)
+    _known("scheduler", choice.schedulers, list(SCHEDULERS))
+    _known("kernel", choice.kernels, kernels.names())
+    offered = [SCHEDULERS[name] for name in choice.schedulers or SCHEDULERS]
+    for name, _ in choice.tunables:
+        if not any(name in scheduler.tunables for scheduler in offered):
+            there = sorted({knob for scheduler in offered for knob in scheduler.tunables})
+            raise UsageError(
+                f"none of {', '.join(scheduler.name for scheduler in offered)} has a tunable "
+                f"called {name!r}; there are {', '.join(there) or 'none'}",
+                "./sluice list schedulers",
+            )
+
+
+def points(experiment: Experiment, choice: Choice) -> list[Point]:
+    """The cells to measure, in the order of the report."""
+    found = []
+    for kernel, variant in product(choice.kernels or experiment.kernels, experiment.variants):
+        for device in _devices(experiment, variant, choice):
+            for scheduler in choice.schedulers or experiment.schedulers:
+                if not variant.schedulers or scheduler in variant.schedulers:
+                    found += [
+                        Point(kernel, device, scheduler, tunables, variant)
+                        for tunables in _tunables(experiment, scheduler, choice)
+                    ]
+    return found
+
+
+def _devices(experiment: Experiment, variant: Variant, choice: Choice) -> tuple[str, ...]:
+    if variant.device:
+        return (variant.device,)
+    devices = choice.devices or experiment.devices
+    return tuple(device for device in devices if not variant.only or device in variant.only)
+
+
+def _tunables(experiment: Experiment, scheduler: str, choice: Choice) -> list[tuple[tuple[str, str], ...]]:
+    """The sets of tunables to try: those asked for, times the sweep, where the scheduler has them."""
+    has = SCHEDULERS[scheduler].tunables
+    fixed = tuple((name, value) for name, value in choice.tunables if name in has)
+    taken = {name for name, _ in fixed}
+    swept = [
+        [(name, value) for value in values]
+        for name, values in experiment.sweep.items()
+        if name in has and name not in taken
+    ]
+    return [fixed + extra for extra in product(*swept)]
+
+
+def seconds(experiment: Experiment, point: Point) -> int:
+    """Virtual seconds that a run of the cell takes."""
+    own = experiment.device.get(point.device, {}).get("seconds")
+    return int(point.variant.seconds or own or experiment.seconds)
+
+
+def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes]) -> Job:
+    """The job of one run; built holds the kernel's modules."""
+    length = seconds(experiment, point)
+    files = {**built, point.variant.fio: experiment.files[point.variant.fio]}
+    return Job(point.kernel, script(experiment, point, seed), files, cpu_limit_s=600 + CPU_PER_SECOND * length)
+
+
+def script(experiment: Experiment, point: Point, seed: int) -> str:
+    """What the guest does in one run."""
+    scheduler = SCHEDULERS[point.scheduler]
+    own = experiment.device.get(point.device, {})
+    settings = {
+        **own.get("queue", {}),
+        **scheduler.settings,
+        **{f"iosched/{name}": value for name, value in point.tunables},
+    }
+    env = {**point.variant.env, "SEED": str(seed), "RUNTIME": str(seconds(experiment, point))}
+    sections = [f"--section={section}" for section in point.variant.sections]
+    return "\n".join(
+        [
+            ". ./lib.sh",
+            *_disk(point.device, own.get("parameters", {})),
+            f"scheduler {scheduler.elevator}",
+            *(_setting(name, value) for name, value in settings.items()),
+            "uname -r >/out/kernel",
+            *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
+            'export DEVICE="$DEV"',
+            shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, point.variant.fio]),
+            "",
+        ]
+    )
+
+
+def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
+    """Lines that make the disk and write a line `name value` for each of its parameters."""
+    wanted = [f"{name}={value}" for name, value in settings.items()]
+    if device == NULL:
+        lines = [
+            shlex.join(["modprobe", "null_blk", "nr_devices=1", "queue_mode=2", "irqmode=0", *wanted]),
+            "DEV=/dev/nullb0 Q=/sys/block/nullb0/queue",
+        ]
+        folder = "/sys/module/null_blk/parameters"
+    else:
+        lines = [shlex.join(["disk", device, *wanted])]
+        folder = "/sys/kernel/config/simdisk/d0"
+    return [*lines, f'for file in {folder}/*; do echo "${{file##*/}} $(cat "$file")"; done >/out/device']
+
+
+def _setting(name: str, value: str) -> str:
+    refusal = shlex.quote(f"the kernel refuses {name.rsplit('/', 1)[-1]}={value}")
+    return f'echo {shlex.quote(value)} >"$Q/{name}" || fail {refusal}'
+
+
+def run(
+    names: Sequence[str],
+    devices: Sequence[str] = (),
+    schedulers: Sequence[str] = (),
+    kernels: Sequence[str] = (),
+    tunables: Sequence[tuple[str, str]] = (),
+    out: Path | None = None,
+    json_output: bool = False,
+    fresh: bool = False,
+    parallel: int = 2,
+) -> int:
+    """Run experiments, print their tables and claims, write results.json and the page.
+
+    0 if all claims hold, 1 if one fails; UsageError and other LabErrors are raised.
+    """
+    choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables))
+    check(choice)
+    experiments = [load(name) for name in dict.fromkeys(names)]
+    plans = [_plan(experiment, choice) for experiment in experiments]
+    _measure([entry for plan in plans for entries in plan.values() for entry in entries], fresh, parallel)
+    status = 0
+    for experiment, plan in zip(experiments, plans, strict=True):
+        folder = out or RESULTS / experiment.name
+        folder = folder / experiment.name if out and len(experiments) > 1 else folder
+        found = _result(experiment, plan, _command(experiment.name, choice))
+        _publish(found, folder, json_output)
+        status = max(status, int(any(not claim.holds for claim in found.claims)))
+    return status
+
+
+Plan = dict[Point, list[tuple[str, Job]]]
+"""For each cell its runs: key and job."""
+
+
+def _plan(experiment: Experiment, choice: Choice) -> Plan:
+    wanted = points(experiment, choice)
+    built = {kernel: modules.build(kernel) for kernel in dict.fromkeys(point.kernel for point in wanted)}
+    plan: Plan = {}
+    for point in wanted:
+        made = [make_job(experiment, point, seed, built[point.kernel]) for seed in point.variant.seeds]
+        plan[point] = [(job.key(one), one) for one in made]
+    return plan
+
+
+def kept(key: str) -> Path:
+    """The folder of a finished run's files, there or not."""
+    return cache.root() / "results" / key
+
+
+def _measure(runs: Sequence[tuple[str, Job]], fresh: bool, parallel: int) -> None:
+    """Run what isn't kept, each key once; keeps every run as it ends."""
+    wanted = {key: one for key, one in runs if fresh or not kept(key).exists()}
+    if not wanted:
+        return
+    keys = list(wanted)
+    with progress.step(f"{len(keys)} runs in guests, {len(dict(runs)) - len(keys)} kept from before") as step:
+        ended = iter(range(1, len(keys) + 1))
+
+        def done(number: int, outcome: Outcome) -> None:
+            keep(keys[number], outcome)
+            step.count(next(ended), len(keys))
+
+        step.count(0, len(keys))
+        job.run_many(list(wanted.values()), parallel, done)
+
+
+def keep(key: str, outcome: Outcome) -> None:
+    """Keep a finished run's files; LabError, and nothing kept, if the run failed or the kernel complained."""
+    complaint = next((line for line in outcome.dmesg.splitlines() if any(mark in line for mark in TROUBLE)), None)
+    if outcome.status or complaint:
+        output = outcome.files.get("stderr", b"").decode(errors="replace") or outcome.console
+        raise LabError(
+            f"a run failed: {complaint or f'its script ended with status {outcome.status}'}",
+            "./sluice shell   to repeat it by hand",
+            "\n".join(output.splitlines()[-20:]),
+        )
+
+    def fill(part: Path) -> None:
+        part.mkdir()
+        for name, data in outcome.files.items():
+            (part / Path(name).name).write_bytes(data)
+
+    with cache.host_space():
+        cache.remove(kept(key))
+        cache.once(kept(key), fill)
+
+
+def _result(experiment: Experiment, plan: Plan, command: str) -> Result:
+    """Judge what the kept runs say."""
+    cells = [cell(experiment, point, [(key, _read(key)) for key, _ in runs]) for point, runs in plan.items()]
+    claims = analysis.claims(analysis.load_of(experiment.name), cells)
+    return Result(experiment.name, experiment.question, machine(plan), command, tuple(cells), tuple(claims))
+
+
+def _read(key: str) -> dict[str, str]:
+    return {path.name: path.read_text(errors="replace") for path in sorted(kept(key).iterdir())}
+
+
+def cell(experiment: Experiment, point: Point, runs: Sequence[tuple[str, Mapping[str, str]]]) -> Cell:
+    """The cell of a point from the files of its runs."""
+    parsed = [
+        fio.parse(files["fio.json"], {name: text for name, text in files.items() if name.endswith(".log")})
+        for _, files in runs
+    ]
+    first = runs[0][1]
+    jobs = fio.pool(parsed)
+    total = sum(one.iops for one in jobs)
+    return Cell(
+        first["kernel"].strip(),
+        point.device,
+        parameters(first["device"]),
+        point.scheduler,
+        dict(point.tunables),
+        point.variant.name,
+        jobs,
+        round(1e9 / total, fio.DIGITS) if point.device == NULL and total else 0.0,
+        seconds(experiment, point),
+        tuple(key for key, _ in runs),
+    )
+
+
+def parameters(text: str) -> dict[str, str]:
+    """What a guest says of its disk: a line `name value` each."""
+    return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+
+
+def machine(plan: Plan) -> dict[str, str]:
+    """What the cells were measured on, in words."""
+    first = _read(next(iter(plan.values()))[0][0])
+    emulator = toolbox.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
+    kernel = ", ".join(dict.fromkeys(point.kernel for point in plan))
+    return {
+        "kernel": f"Debian's Linux {kernel} ({first['kernel'].strip()}), unmodified",
+        "emulator": emulator,
+        "fio": fio.version(first["fio.json"]),
+        "clock": "virtual: one instruction takes one nanosecond (1 GIPS, in order, no caches), idle time is skipped",
+        "CPUs": "1",
+        "memory": "1 GiB",
+    }
+
+
+def _command(name: str, choice: Choice) -> str:
+    options = [
+        ("--device", ",".join(choice.devices)),
+        ("--scheduler", ",".join(choice.schedulers)),
+        ("--kernel", ",".join(choice.kernels)),
+        *(("--set", f"{knob}={value}") for knob, value in choice.tunables),
+    ]
+    return shlex.join(["./sluice", "run", name, *(part for option in options if option[1] for part in option)])
+
+
+def _publish(found: Result, folder: Path, json_output: bool) -> None:
+    result.write(found, folder)
+    page = report.render(folder)
+    if json_output:
+        sys.stdout.write(result.dumps(found))
+    else:
+        report.show(found, report.figures(found))
+    progress.say(f"{found.digest}\nThe report: {page}")
