@@ -57,7 +57,7 @@ enum profile_kind { PROFILE_HDD = 1, PROFILE_SSD = 2 };
  * random_wa_pct	the same at random: garbage collection's share is in it
  */
 #define PROFILE_PARAMETERS(X)					\
-	X(sectors, BOTH, 8, 1ULL << 40)				\
+	X(sectors, BOTH, 8, 1ULL << 35)				\
 	X(queues, BOTH, 1, 16)					\
 	X(queue_depth, BOTH, 1, 1024)				\
 	X(slots, BOTH, 1, 1024)					\
@@ -77,8 +77,8 @@ enum profile_kind { PROFILE_HDD = 1, PROFILE_SSD = 2 };
 	X(cache_kib, BOTH, 0, 1 << 20)				\
 	X(protected_cache, BOTH, 0, 1)				\
 	X(rpm, PROFILE_HDD, 1000, 20000)			\
-	X(outer_mbps, PROFILE_HDD, 1, 1000)			\
-	X(inner_mbps, PROFILE_HDD, 1, 1000)			\
+	X(outer_mbps, PROFILE_HDD, 10, 1000)			\
+	X(inner_mbps, PROFILE_HDD, 10, 1000)			\
 	X(seek_track_ns, PROFILE_HDD, 0, 1000000000)		\
 	X(seek_full_ns, PROFILE_HDD, 0, 1000000000)		\
 	X(seek_write_ns, PROFILE_HDD, 0, 1000000000)		\

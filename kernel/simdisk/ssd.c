@@ -118,8 +118,8 @@ static u64 ssd_past_program(struct model *model, struct ssd_die *die, u64 start,
 	return start + suspend;
 }
 
-/* Books the read of one page. Returns when it is in the controller. */
-static u64 ssd_read_page(struct model *model, u64 page, u64 from)
+/* Books the read of a page, @bytes of it. Returns when they are in the controller. */
+static u64 ssd_read_page(struct model *model, u64 page, u64 bytes, u64 from)
 {
 	const struct profile *p = &model->profile;
 	struct ssd *ssd = model->drive;
@@ -132,7 +132,7 @@ static u64 ssd_read_page(struct model *model, u64 page, u64 from)
 	if (die->program_end > start)
 		start = ssd_past_program(model, die, start, sense);
 	die->free = start + sense;
-	*channel = max(*channel, die->free) + model_transfer_ns(p->page_kib << 10, p->channel_mbps);
+	*channel = max(*channel, die->free) + model_transfer_ns(bytes, p->channel_mbps);
 	return *channel;
 }
 
@@ -141,10 +141,11 @@ static u64 ssd_read_pages(struct model *model, const struct model_cmd *cmd, u64 
 	u32 page_sectors = model->profile.page_kib * 2;
 	u64 page = div_u64(cmd->lba, page_sectors);
 	u64 last = div_u64(cmd->lba + cmd->sectors - 1, page_sectors);
+	u64 bytes = min(cmd->sectors, page_sectors) * SECTOR_BYTES;
 	u64 ready = from;
 
 	for (; page <= last; page++)
-		ready = max(ready, ssd_read_page(model, page, from));
+		ready = max(ready, ssd_read_page(model, page, bytes, from));
 	return ready;
 }
 

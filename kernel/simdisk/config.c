@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The user's side: /sys/kernel/config/simdisk/NAME is a drive, its files are
+ * the parameters, "power" plugs it in and out.
+ */
+#define pr_fmt(fmt) "simdisk: " fmt
+
+#include <linux/configfs.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include "disk.h"
+
+/**
+ * struct config - a directory of the user
+ * @item: in configfs
+ * @lock: guards all of @disk that the disk's owner must guard
+ * @disk: the drive
+ */
+struct config {
+	struct config_item item;
+	struct mutex lock;
+	struct disk disk;
+};
+
+static struct config *to_config(struct config_item *item)
+{
+	return container_of(item, struct config, item);
+}
+
+static bool config_powered(struct config *config)
+{
+	lockdep_assert_held(&config->lock);
+	return config->disk.gendisk;
+}
+
+/* Parameters are constant while the drive has power. */
+static int config_must_be_off(struct config *config, const char *what)
+{
+	if (!config_powered(config))
+		return 0;
+	pr_err("%s: %s can't change while power is 1; write 0 to power first\n",
+	       config->disk.name, what);
+	return -EBUSY;
+}
+
+static int config_number(struct config *config, const char *what, const char *text, u64 *value)
+{
+	int error = kstrtoull(text, 0, value);
+
+	if (error)
+		pr_err("%s: %s takes a whole number\n", config->disk.name, what);
+	return error;
+}
+
+static ssize_t config_parameter_show(struct config_item *item, const char *name, char *page)
+{
+	struct config *config = to_config(item);
+	u64 value;
+
+	mutex_lock(&config->lock);
+	value = profile_get(&config->disk.profile, profile_parameter_find(name));
+	mutex_unlock(&config->lock);
+	return sysfs_emit(page, "%llu\n", value);
+}
+
+static int config_set(struct config *config, const struct profile_parameter *par, u64 value)
+{
+	struct disk *disk = &config->disk;
+	int error = config_must_be_off(config, par->name);
+
+	if (error)
+		return error;
+	error = profile_set(&disk->profile, par, value);
+	if (error == -EINVAL)
+		pr_err("%s: profile %s has no %s\n", disk->name, disk->profile.name, par->name);
+	if (error == -ERANGE)
+		pr_err("%s: %s takes %llu to %llu, not %llu\n",
+		       disk->name, par->name, par->least, par->most, value);
+	return error;
+}
+
+static ssize_t config_parameter_store(struct config_item *item, const char *name,
+				      const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+	u64 value;
+	int error = config_number(config, name, text, &value);
+
+	if (error)
+		return error;
+	mutex_lock(&config->lock);
+	error = config_set(config, profile_parameter_find(name), value);
+	mutex_unlock(&config->lock);
+	return error ?: length;
+}
+
+#define PARAMETER_ATTRIBUTE(name, kinds, least, most)					\
+static ssize_t config_##name##_show(struct config_item *item, char *page)		\
+{											\
+	return config_parameter_show(item, #name, page);				\
+}											\
+static ssize_t config_##name##_store(struct config_item *item, const char *text,	\
+				     size_t length)					\
+{											\
+	return config_parameter_store(item, #name, text, length);			\
+}											\
+CONFIGFS_ATTR(config_, name);
+
+PROFILE_PARAMETERS(PARAMETER_ATTRIBUTE)
+
+static ssize_t config_profile_show(struct config_item *item, char *page)
+{
+	struct config *config = to_config(item);
+	const char *name;
+
+	mutex_lock(&config->lock);
+	name = config->disk.profile.name;
+	mutex_unlock(&config->lock);
+	return sysfs_emit(page, "%s\n", name);
+}
+
+static const struct profile *config_find_profile(const char *text)
+{
+	unsigned int i;
+
+	for (i = 0; i < profiles_count; i++)
+		if (sysfs_streq(text, profiles[i].name))
+			return &profiles[i];
+	return NULL;
+}
+
+static ssize_t config_profile_store(struct config_item *item, const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+	const struct profile *profile = config_find_profile(text);
+	int error;
+
+	if (!profile) {
+		pr_err("%s: profile takes hdd, ssd, emmc or nvme\n", config->disk.name);
+		return -EINVAL;
+	}
+	mutex_lock(&config->lock);
+	error = config_must_be_off(config, "profile");
+	if (!error)
+		config->disk.profile = *profile;
+	mutex_unlock(&config->lock);
+	return error ?: length;
+}
+
+static ssize_t config_data_show(struct config_item *item, char *page)
+{
+	struct config *config = to_config(item);
+
+	return sysfs_emit(page, "%s\n", READ_ONCE(config->disk.keeps_data) ? "sparse" : "none");
+}
+
+static ssize_t config_data_store(struct config_item *item, const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+	bool sparse = sysfs_streq(text, "sparse");
+	int error;
+
+	if (!sparse && !sysfs_streq(text, "none")) {
+		pr_err("%s: data takes sparse or none\n", config->disk.name);
+		return -EINVAL;
+	}
+	mutex_lock(&config->lock);
+	error = config_must_be_off(config, "data");
+	if (!error)
+		WRITE_ONCE(config->disk.keeps_data, sparse);
+	mutex_unlock(&config->lock);
+	return error ?: length;
+}
+
+static ssize_t config_every_store(struct config *config, const char *what, const char *text,
+				  size_t length, u32 *every)
+{
+	u64 value;
+	int error = config_number(config, what, text, &value);
+
+	if (error)
+		return error;
+	if (value > U32_MAX) {
+		pr_err("%s: %s takes 0 to %u\n", config->disk.name, what, U32_MAX);
+		return -ERANGE;
+	}
+	WRITE_ONCE(*every, value);
+	return length;
+}
+
+static ssize_t config_fail_every_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%u\n", READ_ONCE(to_config(item)->disk.fail_every));
+}
+
+static ssize_t config_fail_every_store(struct config_item *item, const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+
+	return config_every_store(config, "fail_every", text, length, &config->disk.fail_every);
+}
+
+static ssize_t config_hang_every_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%u\n", READ_ONCE(to_config(item)->disk.hang_every));
+}
+
+static ssize_t config_hang_every_store(struct config_item *item, const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+
+	return config_every_store(config, "hang_every", text, length, &config->disk.hang_every);
+}
+
+static ssize_t config_stats_show(struct config_item *item, char *page)
+{
+	struct disk_stats s;
+
+	disk_read_stats(&to_config(item)->disk, &s);
+	return sysfs_emit(page,
+			  "read %llu\nwrite %llu\nfua %llu\nflush %llu\ndiscard %llu\n"
+			  "zeroes %llu\nfailed %llu\nhung %llu\ninflight %llu\n",
+			  s.started[MODEL_READ], s.started[MODEL_WRITE], s.fua,
+			  s.started[MODEL_FLUSH], s.started[MODEL_DISCARD],
+			  s.started[MODEL_ZEROES], s.failed, s.hung, s.inflight);
+}
+
+static ssize_t config_power_show(struct config_item *item, char *page)
+{
+	struct config *config = to_config(item);
+	bool powered;
+
+	mutex_lock(&config->lock);
+	powered = config_powered(config);
+	mutex_unlock(&config->lock);
+	return sysfs_emit(page, "%d\n", powered);
+}
+
+static int config_power_on(struct config *config)
+{
+	const struct profile *p = &config->disk.profile;
+	int error;
+
+	if (p->kind == PROFILE_HDD && p->inner_mbps > p->outer_mbps) {
+		pr_err("%s: inner_mbps may not exceed outer_mbps\n", config->disk.name);
+		return -EINVAL;
+	}
+	error = disk_power_on(&config->disk);
+	if (error)
+		pr_err("%s: can't power on, error %d\n", config->disk.name, error);
+	return error;
+}
+
+static int config_power(struct config *config, bool on)
+{
+	if (on == config_powered(config))
+		return 0;
+	if (on)
+		return config_power_on(config);
+	disk_power_off(&config->disk);
+	return 0;
+}
+
+static ssize_t config_power_store(struct config_item *item, const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+	bool on;
+	int error = kstrtobool(text, &on);
+
+	if (error) {
+		pr_err("%s: power takes 0 or 1\n", config->disk.name);
+		return error;
+	}
+	mutex_lock(&config->lock);
+	error = config_power(config, on);
+	mutex_unlock(&config->lock);
+	return error ?: length;
+}
+
+CONFIGFS_ATTR(config_, profile);
+CONFIGFS_ATTR(config_, data);
+CONFIGFS_ATTR(config_, fail_every);
+CONFIGFS_ATTR(config_, hang_every);
+CONFIGFS_ATTR(config_, power);
+CONFIGFS_ATTR_RO(config_, stats);
+
+#define PARAMETER_REFERENCE(name, kinds, least, most) &config_attr_##name,
+
+static struct configfs_attribute *config_attrs[] = {
+	&config_attr_profile,
+	PROFILE_PARAMETERS(PARAMETER_REFERENCE)
+	&config_attr_data,
+	&config_attr_fail_every,
+	&config_attr_hang_every,
+	&config_attr_stats,
+	&config_attr_power,
+	NULL,
+};
+
+static void config_release(struct config_item *item)
+{
+	struct config *config = to_config(item);
+
+	disk_exit(&config->disk);
+	kfree(config);
+}
+
+static struct configfs_item_operations config_item_ops = {
+	.release = config_release,
+};
+
+static const struct config_item_type config_type = {
+	.ct_item_ops	= &config_item_ops,
+	.ct_attrs	= config_attrs,
+	.ct_owner	= THIS_MODULE,
+};
+
+/* mkdir. The name becomes that of a block device. */
+static struct config_item *config_make(struct config_group *group, const char *name)
+{
+	struct config *config;
+
+	if (strlen(name) > DISK_NAME_LEN - sizeof("simdisk-")) {
+		pr_err("%s: a name takes up to %zu characters\n",
+		       name, DISK_NAME_LEN - sizeof("simdisk-"));
+		return ERR_PTR(-ENAMETOOLONG);
+	}
+	config = kzalloc(sizeof(*config), GFP_KERNEL);
+	if (!config)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&config->lock);
+	config_item_init_type_name(&config->item, name, &config_type);
+	disk_init(&config->disk, config_item_name(&config->item));
+	return &config->item;
+}
+
+/* rmdir. */
+static void config_drop(struct config_group *group, struct config_item *item)
+{
+	struct config *config = to_config(item);
+
+	mutex_lock(&config->lock);
+	config_power(config, false);
+	mutex_unlock(&config->lock);
+	config_item_put(item);
+}
+
+static struct configfs_group_operations config_group_ops = {
+	.make_item	= config_make,
+	.drop_item	= config_drop,
+};
+
+static const struct config_item_type config_root_type = {
+	.ct_group_ops	= &config_group_ops,
+	.ct_owner	= THIS_MODULE,
+};
+
+static struct configfs_subsystem config_root = {
+	.su_group = {
+		.cg_item = {
+			.ci_namebuf = "simdisk",
+			.ci_type = &config_root_type,
+		},
+	},
+};
+
+static int __init config_init(void)
+{
+	config_group_init(&config_root.su_group);
+	mutex_init(&config_root.su_mutex);
+	return configfs_register_subsystem(&config_root);
+}
+
+/* Runs when no directory is left, since each holds a reference to the module. */
+static void __exit config_exit(void)
+{
+	configfs_unregister_subsystem(&config_root);
+}
+
+module_init(config_init);
+module_exit(config_exit);
+
+MODULE_DESCRIPTION("Simulated disks");
+MODULE_LICENSE("GPL");

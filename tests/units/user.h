@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space counterparts of the kernel helpers that the models use. */
+#ifndef UNITS_USER_H
+#define UNITS_USER_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define U32_MAX UINT32_MAX
+#define U64_MAX UINT64_MAX
+#define GFP_KERNEL 0
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define min(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a < _b ? _a : _b; })
+#define max(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a > _b ? _a : _b; })
+#define min3(a, b, c) ({ __auto_type _ab = min(a, b); __auto_type _c = (c); _ab < _c ? _ab : _c; })
+#define container_of(pointer, type, member) \
+	((type *)((char *)(pointer) - offsetof(type, member)))
+#define struct_size(pointer, member, count) \
+	(sizeof(*(pointer)) + (count) * sizeof((pointer)->member[0]))
+
+#define kzalloc(size, flags) calloc(1, size)
+#define kcalloc(count, size, flags) calloc(count, size)
+#define kfree(pointer) free(pointer)
+
+#define div_u64(value, by) ((u64)(value) / (by))
+#define div64_u64(value, by) ((u64)(value) / (by))
+#define div_s64(value, by) ((s64)(value) / (s64)(by))
+
+/* The largest number whose square is at most @value, bit by bit. */
+static inline u32 int_sqrt64(u64 value)
+{
+	u64 root = 0;
+	int bit;
+
+	for (bit = 31; bit >= 0; bit--)
+		if ((root | 1ULL << bit) * (root | 1ULL << bit) <= value)
+			root |= 1ULL << bit;
+	return root;
+}
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define LIST_HEAD(name) struct list_head name = { &(name), &(name) }
+#define list_first_entry(list, type, member) container_of((list)->next, type, member)
+#define list_entry_at(position, entry, member) \
+	container_of(position, __typeof__(*(entry)), member)
+#define list_for_each_entry(entry, list, member) \
+	for (entry = list_entry_at((list)->next, entry, member); &entry->member != (list); \
+	     entry = list_entry_at(entry->member.next, entry, member))
+#define list_for_each_entry_reverse(entry, list, member) \
+	for (entry = list_entry_at((list)->prev, entry, member); &entry->member != (list); \
+	     entry = list_entry_at(entry->member.prev, entry, member))
+#define list_for_each_entry_safe(entry, after, list, member) \
+	for (entry = list_entry_at((list)->next, entry, member), \
+	     after = list_entry_at(entry->member.next, entry, member); &entry->member != (list); \
+	     entry = after, after = list_entry_at(after->member.next, after, member))
+
+static inline void INIT_LIST_HEAD(struct list_head *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list_head *list)
+{
+	return list->next == list;
+}
+
+static inline void list_add(struct list_head *entry, struct list_head *after)
+{
+	entry->prev = after;
+	entry->next = after->next;
+	after->next->prev = entry;
+	after->next = entry;
+}
+
+static inline void list_add_tail(struct list_head *entry, struct list_head *list)
+{
+	list_add(entry, list->prev);
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	INIT_LIST_HEAD(entry);
+}
+
+static inline void list_splice_tail_init(struct list_head *from, struct list_head *list)
+{
+	if (list_empty(from))
+		return;
+	from->next->prev = list->prev;
+	list->prev->next = from->next;
+	from->prev->next = list;
+	list->prev = from->prev;
+	INIT_LIST_HEAD(from);
+}
+
+#endif
