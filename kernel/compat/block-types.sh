@@ -36,8 +36,8 @@ check_tools()
 	[ -e "$headers/Module.symvers" ] ||
 		die "no kernel headers for $release in $headers" \
 		    "apt-get install linux-headers-$release, or name them: KDIR="
-	command -v pahole >/dev/null && command -v pfunct >/dev/null ||
-		die "pahole isn't installed; it reads the kernel's type data" \
+	command -v pfunct >/dev/null ||
+		die "pahole and pfunct aren't installed; they read type data" \
 		    "apt-get install dwarves"
 }
 
@@ -143,24 +143,37 @@ choose()
 	esac
 }
 
+private="elevator_mq_ops elv_fs_entry elevator_type elevator_queue blk_mq_ctx
+	blk_mq_alloc_data"
+# Public ones, whose sizes differ if headers and type data aren't of one kernel.
+public="request request_queue blk_mq_hw_ctx"
+
 structures()
 {
 	emit elv_merge
 	case $(member elevator_mq_ops insert_requests) in
 	*blk_insert_t*) emit blk_insert_t ;;
 	esac
-	for name in elevator_mq_ops elv_fs_entry elevator_type elevator_queue \
-		blk_mq_ctx blk_mq_alloc_data; do
+	for name in $private; do
 		emit "$name"
-		assert_size "$name"
 	done
 	if grep -q '^CONFIG_BLK_DEBUG_FS=y' "$headers/include/config/auto.conf"; then
 		emit blk_mq_debugfs_attr
 	fi
-	# Public ones: these fail if headers and type data aren't of one kernel.
-	for name in request request_queue blk_mq_hw_ctx; do
+}
+
+# sizes: not for sparse, which lays struct request_queue out in its own way.
+sizes()
+{
+	echo "#ifndef __CHECKER__"
+	for name in $private $public; do
 		assert_size "$name"
 	done
+	echo "#endif"
+}
+
+members()
+{
 	need elevator_mq_ops exit_sched init_hctx exit_hctx allow_merge \
 		bio_merge request_merge request_merged requests_merged \
 		limit_depth prepare_request finish_request dispatch_request \
@@ -186,16 +199,16 @@ features()
 	if grep -q ' hrtimer_setup(' "$work/functions"; then
 		echo "#define SLUICE_HAS_HRTIMER_SETUP 1"
 	fi
-	blk_mq=$(public linux/blk-mq.h)
+	blk_mq=$(public_header linux/blk-mq.h)
 	if grep -q 'BLK_MQ_F_SHOULD_MERGE' "$blk_mq"; then
 		echo "#define SLUICE_HAS_SHOULD_MERGE 1"
 	fi
 	shallow_depth
 }
 
-# public FILE: the path of a public header; Debian keeps them apart from what
+# public_header FILE: the path of a public header; Debian keeps them apart from what
 # belongs to one flavour, and names their folder in the Makefile.
-public()
+public_header()
 {
 	common=$(sed -n 's/^include \(.*\)\/Makefile$/\1/p' "$headers/Makefile")
 	[ -e "${common:=$headers}/include/$1" ] ||
@@ -209,7 +222,7 @@ public()
 # who takes the one takes the other.
 shallow_depth()
 {
-	sbitmap=$(public linux/sbitmap.h)
+	sbitmap=$(public_header linux/sbitmap.h)
 	case $(grep '@shallow_depth: The maximum' "$sbitmap") in
 	*"from a single word."*) echo "#define SLUICE_HAS_WORD_DEPTH 1" ;;
 	*"from the queue."*) ;;
@@ -265,9 +278,11 @@ trap 'rm -rf "$work"' EXIT
 find_btf
 pfunct -F btf -P "$btf" >"$work/functions" 2>/dev/null || true
 structures >"$work/types"
+sizes >"$work/sizes"
+members
 prototypes >"$work/prototypes"
 forward >"$work/forward"
 features >"$work/features"
-header block-types forward types prototypes
+header block-types forward types sizes prototypes
 header features features
 ln -sfn "$btf" "$folder/vmlinux"

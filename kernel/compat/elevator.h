@@ -49,16 +49,15 @@ bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq,
 				   struct list_head *free);
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
 
-/**
- * typedef sluice_insert_t - last argument of insert_requests()
- *
- * A bool that meant "at the head" until 6.4, flags since ("blk-mq: pass a flags
- * argument to elevator_type->insert_requests").
+/*
+ * sluice_insert_t: the type of insert_requests()'s last argument, a bool that
+ * meant "at the head" until 6.4, and flags since ("blk-mq: pass a flags argument
+ * to elevator_type->insert_requests").
  */
 #ifdef SLUICE_HAS_INSERT_FLAGS
-typedef blk_insert_t sluice_insert_t;
+#define sluice_insert_t blk_insert_t
 #else
-typedef bool sluice_insert_t;
+#define sluice_insert_t bool
 #endif
 
 /**
@@ -290,15 +289,14 @@ static void wrapper(struct blk_mq_hw_ctx *hctx)				\
 }
 #endif
 
-/**
- * typedef sluice_attr_t - an entry of an elevator's table of sysfs attributes
- *
- * const since 6.17 ("block: constify elevator_attrs").
+/*
+ * sluice_attr_t: the type of an entry in an elevator's table of sysfs
+ * attributes, const since 6.17.
  */
 #ifdef SLUICE_HAS_CONST_ATTRS
-typedef const struct elv_fs_entry sluice_attr_t;
+#define sluice_attr_t const struct elv_fs_entry
 #else
-typedef struct elv_fs_entry sluice_attr_t;
+#define sluice_attr_t struct elv_fs_entry
 #endif
 
 /**
