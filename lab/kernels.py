@@ -51,7 +51,7 @@ class Unpacked:
         """A toolbox in which this kernel's headers and modules stand where its packages would put them."""
         tops = {f"/usr/src/{p.name}": p for p in (self.root / "usr/src").iterdir()}
         kbuild = {f"/usr/lib/{p.name}": p for p in (self.root / "usr/lib").glob("linux-kbuild-*")}
-        lib = {f"/usr/lib/modules/{self.release}": self.modules, "/boot/vmlinux": self.vmlinux}
+        lib = {f"/usr/lib/modules/{self.release}": self.modules}
         return toolbox.Sandbox(ro={**tops, **kbuild, **lib})
 
 

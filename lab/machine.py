@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from dataclasses import dataclass, replace
-from functools import cache as memo
 from pathlib import Path
 
-from lab import cache, image, kernels, progress, qemu
-from lab import toolbox
+from lab import cache, image, kernels, progress, qemu, toolbox
 from lab.errors import SetupFailed
 
 BOOT_CPU_S = 300
@@ -33,16 +30,11 @@ class Machine:
     @property
     def identity(self) -> str:
         """Names the saved state itself: two builds that differ by a nanosecond have different names."""
-        return _identity(self.folder)
+        return (self.folder / "identity").read_text(encoding="ascii")
 
     def guest(self, run: Path) -> qemu.Guest:
         """A copy of this machine, with copy-on-write RAM, that works in the folder `run`."""
         return qemu.Guest(self.root, self.folder / "ram", run, self.cpus, private=True)
-
-
-@memo
-def _identity(folder: Path) -> str:
-    return cache.key((folder / "state").read_bytes())
 
 
 def get(kernel_name: str, cpus: int = 1) -> Machine:
@@ -65,11 +57,14 @@ def boot_arguments(machine: Machine, guest: qemu.Guest) -> tuple[list[str], tool
     return args, replace(box, ro={**box.ro, "/tmp/kernel": machine.kernel.root})
 
 
-def bias(state: bytes) -> int:
-    """Nanoseconds between a saved machine's clock and its count of instructions (QEMU's timer/icount section)."""
-    name = b"timer/icount"
-    at = state.index(bytes([len(name)]) + name) + 1 + len(name)
-    return int(struct.unpack_from(">q", state, at + 4)[0])
+def without_host_clock(state: bytes) -> bytes:
+    """A saved state less what the host's clocks left in it: two offsets in QEMU's `timer` section.
+
+    The virtual clock doesn't use them. Its own offset, in `timer/icount`, stays: QEMU may move that clock while it
+    stops, and a machine that differs by a nanosecond must have a name of its own.
+    """
+    at = state.index(b"\x05timer\0\0\0\0\0\0\0\x02") + 14
+    return state[:at] + bytes(24) + state[at + 24 :]
 
 
 def _make(machine: Machine, part: Path) -> None:
@@ -77,6 +72,8 @@ def _make(machine: Machine, part: Path) -> None:
         part.mkdir()
         guest = qemu.Guest(machine.root, part / "ram", run, machine.cpus)
         asyncio.run(_save(machine, guest))
+        state = without_host_clock((part / "state").read_bytes())
+        (part / "identity").write_text(cache.key(state, (part / "ram").read_bytes()), encoding="ascii")
 
 
 async def _save(machine: Machine, guest: qemu.Guest) -> None:
