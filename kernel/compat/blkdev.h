@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a block driver needs and kernels do differently.
- *
- * sluice_alloc_disk(): limits and features of a queue are one structure given
- * to blk_mq_alloc_disk() since 6.9 and 6.11 (27e32cd23fed, 1122c0c1cc71);
- * before, they are set one by one. Probed by BLK_FEAT_WRITE_CACHE, which came
- * last.
- *
- * sluice_hrtimer_init(): hrtimer_setup() came with 6.13 (908a1d775422)
- * and hrtimer_init() went with 6.16. It is a function, so that only the
- * version tells.
+ * What a block driver needs and kernels do differently: how a disk's limits are
+ * stated, and timers.
  */
 #ifndef SLUICE_COMPAT_BLKDEV_H
 #define SLUICE_COMPAT_BLKDEV_H
 
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
-#include <linux/hrtimer.h>
-#include <linux/version.h>
+
+#include "features.h"
+#include "timer.h"
+
+/*
+ * Requests of every driver may be merged since 6.14 (cc76ace465d6 "block: remove
+ * BLK_MQ_F_SHOULD_MERGE"); before, a driver asked for it in its tag set's flags.
+ */
+#ifndef SLUICE_HAS_SHOULD_MERGE
+#define BLK_MQ_F_SHOULD_MERGE 0
+#endif
 
 /**
  * struct sluice_limits - what a disk can do
@@ -39,6 +40,18 @@ struct sluice_limits {
 	bool rotational;
 };
 
+/**
+ * sluice_alloc_disk() - allocate a disk and its queue
+ * @set: tag set, allocated
+ * @want: what the disk can do; copied
+ * @data: for queue->queuedata
+ *
+ * The limits are given to blk_mq_alloc_disk() since 6.9 (27e32cd23fed), the
+ * features among them since 6.11 (1122c0c1cc71); before, each was set by its own
+ * function afterwards.
+ *
+ * Return: the disk, to be freed by put_disk(), or an ERR_PTR().
+ */
 #ifdef BLK_FEAT_WRITE_CACHE
 static inline struct gendisk *sluice_alloc_disk(struct blk_mq_tag_set *set,
 						const struct sluice_limits *want, void *data)
@@ -79,16 +92,6 @@ static inline struct gendisk *sluice_alloc_disk(struct blk_mq_tag_set *set,
 }
 #endif
 
-static inline void sluice_hrtimer_init(struct hrtimer *timer,
-				       enum hrtimer_restart (*fn)(struct hrtimer *),
-				       clockid_t clock, enum hrtimer_mode mode)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(timer, fn, clock, mode);
-#else
-	hrtimer_init(timer, clock, mode);
-	timer->function = fn;
-#endif
-}
+#define sluice_hrtimer_init sluice_hrtimer_setup
 
 #endif

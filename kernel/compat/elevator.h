@@ -51,8 +51,8 @@ void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
 
 /*
  * sluice_insert_t: the type of insert_requests()'s last argument, a bool that
- * meant "at the head" until 6.4, and flags since ("blk-mq: pass a flags argument
- * to elevator_type->insert_requests").
+ * meant "at the head" until 6.4, and flags since (93fffe16f7ee "blk-mq: pass a
+ * flags argument to elevator_type->insert_requests").
  */
 #ifdef SLUICE_HAS_INSERT_FLAGS
 #define sluice_insert_t blk_insert_t
@@ -77,9 +77,9 @@ static inline bool sluice_insert_at_head(sluice_insert_t flags)
  * @rq: request that still has its bio
  *
  * Call it when the request is inserted and keep the answer: since 6.14, and
- * 6.12.26, the priority is read from the first bio ("block: remove the ioprio
- * field from struct request"), which is gone at completion and may be another
- * one after a merge.
+ * 6.12.26, the priority is read from the first bio (6975c1a486a4 "block: remove
+ * the ioprio field from struct request"), which is gone at completion and may be
+ * another one after a merge.
  *
  * Return: an IOPRIO_PRIO_VALUE(); 0, class NONE, without a bio.
  */
@@ -90,9 +90,9 @@ static inline u16 sluice_rq_ioprio(struct request *rq)
 
 /*
  * The flag of a request that prepare_request() has seen and finish_request()
- * will see. Until 6.4 it was RQF_ELVPRIV, while RQF_ELV only told of a scheduler
- * tag; then "blk-mq: make sure elevator callbacks aren't called for passthrough
- * request" made it one flag. A flush and a pass-through request never have it.
+ * will see. Before 6.5 it was RQF_ELVPRIV, while RQF_ELV only told of a scheduler
+ * tag; since 6.5 one flag says both (fdcab6cddef2, dd6216bb16e8). A flush and a
+ * pass-through request never have it.
  */
 #ifdef RQF_USE_SCHED
 #define SLUICE_RQF_SCHED RQF_USE_SCHED
@@ -211,8 +211,8 @@ static inline void sluice_limit_tags(struct blk_mq_alloc_data *data,
  * @q: queue, from the elevator's init and depth_updated functions
  *
  * Without it the tag map wakes waiters in batches larger than the limit, and a
- * limited allocation may sleep for ever. Kernels since 6.18 have
- * blk_mq_set_min_shallow_depth() for it, which is inline and private.
+ * limited allocation may sleep for ever. blk_mq_set_min_shallow_depth(), which
+ * came with 7d337eef4aff, is private.
  */
 static inline void sluice_may_limit_tags(struct request_queue *q)
 {
@@ -230,9 +230,9 @@ static inline void sluice_may_limit_tags(struct request_queue *q)
  *      eq->elevator_data; on an error it has undone what it did
  *
  * Called with the queue frozen and the scheduler tags allocated; q->elevator is
- * set after @fn. Since 6.17, and some 6.16, the core allocates and frees the
- * elevator_queue ("block: pass elevator_queue to elv_register_queue &
- * unregister_queue" and what follows it); before, each elevator did.
+ * set after @fn. Since 6.17 and 6.16.4 the core allocates and frees the
+ * elevator_queue (49811586be37 "block: move elevator queue allocation logic into
+ * blk_mq_init_sched"); before, each elevator did.
  */
 #ifdef SLUICE_HAS_INIT_QUEUE
 #define SLUICE_INIT_SCHED(wrapper, fn)					\
@@ -271,9 +271,9 @@ static int wrapper(struct request_queue *q, struct elevator_type *type)	\
  * @fn: void fn(struct request_queue *q), called after nr_requests has changed,
  *      with the queue frozen and quiesced
  *
- * Called once per hardware queue, in the middle of the change, until 6.17, and
- * once per queue since ("blk-mq: fix elevator depth_updated method"): @fn must
- * bear to be called again.
+ * Called once per queue since 6.17.3 and 6.18 (7d337eef4aff "blk-mq: fix elevator
+ * depth_updated method"), and before once per hardware queue, amid the change:
+ * @fn must bear to be called again.
  */
 #ifdef SLUICE_HAS_QUEUE_DEPTH
 #define SLUICE_DEPTH_UPDATED(wrapper, fn)				\
@@ -299,27 +299,17 @@ static void wrapper(struct blk_mq_hw_ctx *hctx)				\
 #define sluice_attr_t struct elv_fs_entry
 #endif
 
-/**
- * sluice_queue_rotational() - does the device seek?
- * @q: queue
- *
- * blk_queue_nonrot() until 7.0, blk_queue_rot() since.
- */
-static inline bool sluice_queue_rotational(struct request_queue *q)
-{
-#ifdef blk_queue_nonrot
-	return !blk_queue_nonrot(q);
-#else
-	return blk_queue_rot(q);
+/* blk_queue_rot() is what remains since 7.0 (2719bd1ee1a1). */
+#ifndef blk_queue_nonrot
+#define blk_queue_nonrot(q) (!blk_queue_rot(q))
 #endif
-}
 
 /*
  * Zoned devices need nothing here. Since 6.10 the core writes a zone in order
- * before the elevator sees a request ("block: Introduce zone write plugging").
- * Before, an elevator had to lock zones and say so in elevator_features; one
- * that doesn't set the member is refused by the kernel for a zoned device, which
- * is right.
+ * before the elevator sees a request (dd291d77cc90 "block: Introduce zone write
+ * plugging").
+ * Before, an elevator had to lock zones and say so in elevator_features; the
+ * kernel refuses one that doesn't for a zoned device, which is right.
  */
 
 #endif

@@ -14,8 +14,7 @@
  * @clock: clock id, such as CLOCK_MONOTONIC
  * @mode: as hrtimer_start() will get it
  *
- * hrtimer_setup() came with 6.13 ("hrtimers: Introduce hrtimer_setup() to replace
- * hrtimer_init()"), and hrtimer_init() has gone since.
+ * hrtimer_setup() came with 6.13 (908a1d775422), hrtimer_init() went with 6.16.
  */
 static inline void sluice_hrtimer_setup(struct hrtimer *timer,
 					enum hrtimer_restart (*fn)(struct hrtimer *),
