@@ -125,6 +125,11 @@ def closure(table: dict[str, list[str]], wanted: Iterable[str]) -> list[str]:
     return list(order)
 
 
+def boot_inputs() -> list[str | bytes]:
+    """What an initramfs consists of, besides the kernel and the toolbox."""
+    return [*BOOT_MODULES, (GUEST / "init").read_bytes(), (GUEST / "agent").read_bytes()]
+
+
 def initramfs(kernel: Unpacked) -> bytes:
     """A cpio archive: busybox, the modules on the way to the root, and the guest's two scripts."""
     loading = list(modules(kernel, BOOT_MODULES))

@@ -23,7 +23,6 @@ class Machine:
 
     kernel: kernels.Unpacked
     root: Path
-    initramfs: bytes
     folder: Path
     cpus: int
 
@@ -41,17 +40,16 @@ def get(kernel_name: str, cpus: int = 1) -> Machine:
     """The saved machine of a kernel, booted and saved on first use (about 15 s)."""
     kernel = kernels.get(kernel_name)
     root = image.image(kernel)
-    initramfs = image.initramfs(kernel)
     hardware = " ".join(qemu.hardware(cpus, qemu.TCG))
-    name = cache.key(toolbox.identity(), root.name, kernel.release, initramfs, hardware, BOOT_LINE)
-    machine = Machine(kernel, root, initramfs, cache.root() / "machines" / f"{kernel.release}-{cpus}-{name}", cpus)
+    name = cache.key(toolbox.identity(), root.name, kernel.release, *image.boot_inputs(), hardware, BOOT_LINE)
+    machine = Machine(kernel, root, cache.root() / "machines" / f"{kernel.release}-{cpus}-{name}", cpus)
     cache.once(machine.folder, lambda part: _make(machine, part))
     return machine
 
 
 def boot_arguments(machine: Machine, guest: qemu.Guest) -> tuple[list[str], toolbox.Sandbox]:
     """The arguments that boot the kernel from its start, and the toolbox in which they mean something."""
-    (guest.run / "initramfs").write_bytes(machine.initramfs)
+    (guest.run / "initramfs").write_bytes(image.initramfs(machine.kernel))
     args = ["-kernel", "/tmp/kernel/vmlinux", "-initrd", "/tmp/run/initramfs", "-append", BOOT_LINE]
     box = guest.box()
     return args, replace(box, ro={**box.ro, "/tmp/kernel": machine.kernel.root})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab import cache, kernels, progress, toolbox
 
+STRIP = "find /tmp/out -name '*.ko' -exec strip --strip-debug {} +"
 SOURCES = Path(__file__).parent.parent / "kernel"
 
 
@@ -21,6 +22,7 @@ def build(kernel_name: str) -> dict[str, bytes]:
         with progress.step(f"Modules for {kernel.release}"):
             part.mkdir()
             make(kernel, part, "modules")
+            toolbox.run(["sh", "-euc", STRIP], toolbox.Sandbox(rw={"/tmp/out": part}))
 
     folder = cache.once(cache.root() / "build" / name, make_all)
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.ko"))}
