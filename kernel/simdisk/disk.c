@@ -26,6 +26,13 @@
  */
 #define DISK_MEMORY_TRIES 100
 
+/*
+ * Events closer than this to now, in ns, are taken together, as a drive's
+ * interrupts are: the guest's CPU needs some microseconds for each, and the
+ * timer code complains when they overtake it.
+ */
+#define DISK_GAP_NS 5000
+
 /* Where a command is; changed under the disk's lock. */
 enum disk_cmd_state { DISK_CMD_DONE, DISK_CMD_IN_MODEL, DISK_CMD_HUNG };
 
@@ -133,11 +140,12 @@ static int disk_change_content(struct disk *disk, struct request *rq)
 /* Take back what the drive has completed, and set the timer to its next event. */
 static void disk_run(struct disk *disk, struct list_head *done)
 {
+	u64 now = disk_now(disk);
 	struct model_cmd *cmd;
 	u64 next;
 
 	lockdep_assert_held(&disk->lock);
-	model_advance(&disk->model, disk_now(disk), done);
+	model_advance(&disk->model, now, done);
 	list_for_each_entry(cmd, done, node) {
 		disk_cmd(cmd)->state = DISK_CMD_DONE;
 		disk->stats.inflight--;
@@ -146,8 +154,10 @@ static void disk_run(struct disk *disk, struct list_head *done)
 	if (next == disk->armed)
 		return;
 	disk->armed = next;
-	if (next != MODEL_NEVER)
-		hrtimer_start(&disk->timer, ns_to_ktime(disk->epoch + next), HRTIMER_MODE_ABS_HARD);
+	if (next == MODEL_NEVER)
+		return;
+	next = max(next, now + DISK_GAP_NS);
+	hrtimer_start(&disk->timer, ns_to_ktime(disk->epoch + next), HRTIMER_MODE_ABS_HARD);
 }
 
 /* End the requests of commands that are in nobody else's hands. */

@@ -9,7 +9,8 @@
  * rate. The platter turns with the clock, so that the same address comes by
  * at the same phase each time. When the arm is free, the drive picks the
  * command with the shortest positioning time, unless one has waited longer
- * than age_cap_ns: then the oldest.
+ * than age_cap_ns: then the oldest. A write that has waited that long for room
+ * in the cache counts too.
  *
  * After a read the drive reads on into its buffer until the arm is needed
  * elsewhere. Writes are complete in the cache, where neighbours merge; they
@@ -243,6 +244,14 @@ static u64 hdd_position_ns(const struct model *model, struct hdd_place place, bo
 	return seek + (wait > HDD_TOLERANCE_NS ? wait - HDD_TOLERANCE_NS : 0);
 }
 
+/* Where reading on stops. */
+static u64 hdd_ahead_limit(const struct model *model, const struct hdd_segment *ahead)
+{
+	const struct profile *p = &model->profile;
+
+	return min(ahead->wanted + p->readahead_kib * 2, p->sectors);
+}
+
 /* Bring the segment that is being read on up to date. */
 static void hdd_read_on(struct model *model)
 {
@@ -256,8 +265,7 @@ static void hdd_read_on(struct model *model)
 		return;
 	zone = hdd_zone(hdd, hdd->ahead_from);
 	sectors = div64_u64(elapsed * zone->spt, hdd->rev_ns + p->skew_ns);
-	hdd->ahead->end = min3(hdd->ahead_from + sectors,
-			       hdd->ahead->wanted + p->readahead_kib * 2, p->sectors);
+	hdd->ahead->end = min(hdd->ahead_from + sectors, hdd_ahead_limit(model, hdd->ahead));
 }
 
 /* The segment that holds a read's first sector, or ends there. */
@@ -284,9 +292,12 @@ static u64 hdd_missing(struct hdd *hdd, const struct model_cmd *cmd)
 }
 
 /* Is the head, reading on, about to come to what the command misses? */
-static bool hdd_continues(struct hdd *hdd, const struct model_cmd *cmd)
+static bool hdd_continues(const struct model *model, const struct model_cmd *cmd)
 {
-	return cmd->op == MODEL_READ && hdd->ahead && hdd_segment(hdd, cmd->lba) == hdd->ahead;
+	struct hdd *hdd = model->drive;
+
+	return cmd->op == MODEL_READ && hdd->ahead && hdd_segment(hdd, cmd->lba) == hdd->ahead &&
+	       hdd->ahead->end < hdd_ahead_limit(model, hdd->ahead);
 }
 
 static struct hdd_segment *hdd_oldest_segment(struct hdd *hdd)
@@ -345,10 +356,15 @@ static u64 hdd_cmd_cost(struct model *model, const struct model_cmd *cmd)
 	struct hdd *hdd = model->drive;
 	struct hdd_place place;
 
-	if (hdd_continues(hdd, cmd))
+	if (hdd_continues(model, cmd))
 		return 0;
 	place = hdd_place(model, hdd_missing(hdd, cmd));
 	return hdd_position_ns(model, place, cmd->op == MODEL_WRITE);
+}
+
+static bool hdd_overdue(const struct model *model, const struct model_cmd *cmd)
+{
+	return model->now - cmd->arrived > model->profile.age_cap_ns;
 }
 
 /* The command for the medium to do next. */
@@ -365,7 +381,7 @@ static struct model_cmd *hdd_choose_cmd(struct model *model, u64 *cost)
 			*cost = ns;
 			best = cmd;
 		}
-		if (model->now - cmd->arrived > model->profile.age_cap_ns) {
+		if (hdd_overdue(model, cmd)) {
 			*cost = 0;
 			return cmd;
 		}
@@ -428,13 +444,25 @@ static void hdd_start_cmd(struct model *model, struct model_cmd *cmd)
 	u64 from = hdd_missing(hdd, cmd);
 	u64 cost;
 
-	if (!hdd_continues(hdd, cmd))
+	if (!hdd_continues(model, cmd))
 		hdd_leave(model);
 	cost = hdd_cmd_cost(model, cmd);
 	hdd->busy_until = model->now + cost +
 			  hdd_media_ns(model, from, cmd->lba + cmd->sectors - from);
 	hdd->cmd = cmd;
 	list_del_init(&cmd->node);
+}
+
+/* Has a write waited for room too long, and longer than the command chosen? */
+static bool hdd_must_destage(const struct model *model, const struct model_cmd *chosen)
+{
+	const struct hdd *hdd = model->drive;
+	const struct model_cmd *write;
+
+	if (list_empty(&hdd->room))
+		return false;
+	write = list_first_entry(&hdd->room, struct model_cmd, node);
+	return hdd_overdue(model, write) && (!chosen || write->arrived < chosen->arrived);
 }
 
 /* Give a free arm something to do. */
@@ -449,7 +477,7 @@ static void hdd_go(struct model *model)
 		return;
 	hdd_read_on(model);
 	cmd = hdd_choose_cmd(model, &cost);
-	extent = hdd_choose_extent(model, cost);
+	extent = hdd_choose_extent(model, hdd_must_destage(model, cmd) ? MODEL_NEVER : cost);
 	if (extent)
 		hdd_start_extent(model, extent);
 	else if (cmd)
