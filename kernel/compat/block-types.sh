@@ -47,7 +47,7 @@ number()
 	od -An -t "u$2" -j "$1" -N "$2" "$image" | tr -d ' '
 }
 
-# unpack: the kernel proper out of a bzImage. The setup header says where the
+# unpack FILE: the kernel proper out of a bzImage. The setup header says where the
 # compressed kernel lies (Documentation/arch/x86/boot.rst: setup_sects,
 # payload_offset, payload_length); what follows it upsets the decompressors
 # after they have done their work, so only the result counts.
@@ -64,9 +64,12 @@ unpack()
 	esac
 	command -v "${tool%% *}" >/dev/null ||
 		die "${tool%% *} isn't installed; $image is packed with it" \
-		    "apt-get install ${tool%% *}-utils or ${tool%% *}"
-	$tool -dc <"$1.packed" >"$1" 2>/dev/null || true
-	rm -f "$1.packed"
+		    "apt-get install zstd xz-utils lz4 gzip"
+	$tool -dc <"$1.packed" >"$1.part" 2>/dev/null || true
+	rm "$1.packed"
+	readelf -h "$1.part" >/dev/null 2>&1 ||
+		die "there is no kernel in $image" "give BTF=<vmlinux>"
+	mv "$1.part" "$1"
 }
 
 # find_btf: sets btf, from the cheapest source to the dearest.
@@ -110,15 +113,16 @@ emit()
 assert_size()
 {
 	describe "$1"
-	printf 'static_assert(sizeof(struct %s) == %s);\n' "$1" \
-		"$(sed -n 's,.*/\* size: \([0-9]*\),\1,; s/,.*cachelines.*//p' "$work/$1")"
+	printf 'static_assert(sizeof(struct %s) == %s, "%s");\n' "$1" \
+		"$(sed -n 's,.*/\* size: \([0-9]*\),\1,; s/,.*cachelines.*//p' "$work/$1")" \
+		"headers and type data are of different kernels: give BTF="
 }
 
 # member STRUCTURE NAME: prints how a member is declared, in one line.
 member()
 {
 	describe "$1"
-	tr -s ' \t' ' ' <"$work/$1" | grep -w -- "$2" || true
+	sed 's,/\*.*\*/,,' "$work/$1" | tr -s ' \t' ' ' | grep -w -- "$2" || true
 }
 
 # need STRUCTURE MEMBER...: refuses if a member that elevators use is gone.
