@@ -8,6 +8,7 @@ each of which sees the cells of one kernel.
 from __future__ import annotations
 
 import importlib.util
+import operator
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -62,25 +63,25 @@ def find(cells: Iterable[Cell], device: str, scheduler: str, variant: str) -> Ce
     raise Missing(f"{device}, {scheduler}, {variant}")
 
 
+HOLDS = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
+
+
 @dataclass(frozen=True)
 class Judgement:
-    """A claim before it is judged: measure gives the figure, which must not pass limit.
-
-    at_least tells on which side of limit it has to stay.
-    """
+    """A claim before it is judged: measure gives the figure, sense and limit what it must be (≥ 3)."""
 
     id: str
     text: str
+    sense: str
     limit: float
     measure: Callable[[Sequence[Cell]], float]
-    at_least: bool = False
     paper: float | None = None
 
     def judge(self, cells: Sequence[Cell]) -> Claim:
         """The claim judged; Missing if a cell for it was not measured."""
         measured = round(self.measure(cells), 6)
-        holds = measured >= self.limit if self.at_least else measured <= self.limit
-        return Claim(self.id, self.text, measured, holds, self.paper)
+        holds = HOLDS[self.sense](measured, self.limit)
+        return Claim(self.id, self.text, measured, holds, self.paper, f"{self.sense} {self.limit:g}")
 
 
 def judge(judgements: Iterable[Judgement], cells: Sequence[Cell]) -> list[Claim]:

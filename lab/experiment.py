@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache as memo
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -173,10 +174,15 @@ def points(experiment: Experiment, choice: Choice) -> list[Point]:
 
 
 def _devices(experiment: Experiment, variant: Variant, choice: Choice) -> tuple[str, ...]:
+    """Where a variant is run: on its own device, or on those asked for as far as both sides allow."""
     if variant.device:
         return (variant.device,)
-    devices = choice.devices or experiment.devices
-    return tuple(device for device in devices if not variant.only or device in variant.only)
+    return tuple(
+        device
+        for device in choice.devices or experiment.devices
+        if (not variant.only or device in variant.only)
+        and variant.name in experiment.device.get(device, {}).get("variants", [variant.name])
+    )
 
 
 def _tunables(experiment: Experiment, scheduler: str, choice: Choice) -> list[tuple[tuple[str, str], ...]]:
@@ -193,16 +199,18 @@ def _tunables(experiment: Experiment, scheduler: str, choice: Choice) -> list[tu
 
 
 def seconds(experiment: Experiment, point: Point) -> int:
-    """Virtual seconds that a run of the cell takes."""
+    """Virtual seconds that a run of the cell takes: the device knows better than the variant."""
     own = experiment.device.get(point.device, {}).get("seconds")
-    return int(point.variant.seconds or own or experiment.seconds)
+    return int(own or point.variant.seconds or experiment.seconds)
 
 
 def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes]) -> Job:
-    """The job of one run; built holds the kernel's modules."""
-    length = seconds(experiment, point)
-    files = {**built, point.variant.fio: experiment.files[point.variant.fio]}
-    return Job(point.kernel, script(experiment, point, seed), files, cpu_limit_s=600 + CPU_PER_SECOND * length)
+    """The job of one run; built holds the kernel's modules, of which it takes only those that it uses."""
+    used = [f"{SCHEDULERS[point.scheduler].elevator}.ko"] + ["simdisk.ko"] * (point.device != NULL)
+    files = {name: data for name, data in built.items() if name in used}
+    files[point.variant.fio] = experiment.files[point.variant.fio]
+    limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
+    return Job(point.kernel, script(experiment, point, seed), files, cpu_limit_s=limit)
 
 
 def script(experiment: Experiment, point: Point, seed: int) -> str:
@@ -243,7 +251,8 @@ def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
     else:
         lines = [shlex.join(["disk", device, *wanted])]
         folder = "/sys/kernel/config/simdisk/d0"
-    return [*lines, f'for file in {folder}/*; do echo "${{file##*/}} $(cat "$file")"; done >/out/device']
+    show = '*) echo "${file##*/} $(cat "$file")"'
+    return [*lines, f"for file in {folder}/*; do case $file in */stats) ;; {show} ;; esac; done >/out/device"]
 
 
 def _setting(name: str, value: str) -> str:
@@ -268,9 +277,9 @@ def run(
     """
     choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables))
     check(choice)
-    experiments = [load(name) for name in dict.fromkeys(names)]
+    experiments = _load_all(names)
     plans = [_plan(experiment, choice) for experiment in experiments]
-    _measure([entry for plan in plans for entries in plan.values() for entry in entries], fresh, parallel)
+    _measure([one for plan in plans for _, runs in plan for one in runs], fresh, parallel)
     status = 0
     for experiment, plan in zip(experiments, plans, strict=True):
         folder = out or RESULTS / experiment.name
@@ -281,18 +290,41 @@ def run(
     return status
 
 
-Plan = dict[Point, list[tuple[str, Job]]]
-"""For each cell its runs: key and job."""
+def _load_all(wanted: Sequence[str]) -> list[Experiment]:
+    if not wanted:
+        raise UsageError(f"no experiment named; there are {', '.join(names())}", "./sluice list experiments")
+    return [load(name) for name in dict.fromkeys(wanted)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a cell: the key under which it is kept, its job, and what to call it."""
+
+    key: str
+    job: Job
+    title: str
+
+
+Plan = list[tuple[Point, list[Run]]]
+"""The runs of each cell."""
 
 
 def _plan(experiment: Experiment, choice: Choice) -> Plan:
     wanted = points(experiment, choice)
     built = {kernel: modules.build(kernel) for kernel in dict.fromkeys(point.kernel for point in wanted)}
-    plan: Plan = {}
-    for point in wanted:
-        made = [make_job(experiment, point, seed, built[point.kernel]) for seed in point.variant.seeds]
-        plan[point] = [(job.key(one), one) for one in made]
-    return plan
+    return [
+        (
+            point,
+            [_run(make_job(experiment, point, seed, built[point.kernel]), point, seed) for seed in point.variant.seeds],
+        )
+        for point in wanted
+    ]
+
+
+def _run(one: Job, point: Point, seed: int) -> Run:
+    tuned = [f"{name}={value}" for name, value in point.tunables]
+    title = " ".join([point.kernel, point.device, point.scheduler, *tuned, point.variant.name])
+    return Run(job.key(one), one, f"{title}, seed {seed}")
 
 
 def kept(key: str) -> Path:
@@ -300,33 +332,30 @@ def kept(key: str) -> Path:
     return cache.root() / "results" / key
 
 
-def _measure(runs: Sequence[tuple[str, Job]], fresh: bool, parallel: int) -> None:
-    """Run what isn't kept, each key once; keeps every run as it ends."""
-    wanted = {key: one for key, one in runs if fresh or not kept(key).exists()}
+def _measure(runs: Sequence[Run], fresh: bool, parallel: int) -> None:
+    """Do the runs that aren't kept, each key once; keeps every one as it ends."""
+    every = {run.key: run for run in runs}
+    wanted = [run for run in every.values() if fresh or not kept(run.key).exists()]
     if not wanted:
         return
-    keys = list(wanted)
-    with progress.step(f"{len(keys)} runs in guests, {len(dict(runs)) - len(keys)} kept from before") as step:
-        ended = iter(range(1, len(keys) + 1))
+    with progress.step(f"{len(wanted)} runs in guests, {len(every) - len(wanted)} kept from before") as step:
+        ended = iter(range(1, len(wanted) + 1))
 
         def done(number: int, outcome: Outcome) -> None:
-            keep(keys[number], outcome)
-            step.count(next(ended), len(keys))
+            keep(wanted[number], outcome)
+            step.count(next(ended), len(wanted))
 
-        step.count(0, len(keys))
-        job.run_many(list(wanted.values()), parallel, done)
+        step.count(0, len(wanted))
+        job.run_many([run.job for run in wanted], parallel, done)
 
 
-def keep(key: str, outcome: Outcome) -> None:
+def keep(run: Run, outcome: Outcome) -> None:
     """Keep a finished run's files; LabError, and nothing kept, if the run failed or the kernel complained."""
-    complaint = next((line for line in outcome.dmesg.splitlines() if any(mark in line for mark in TROUBLE)), None)
-    if outcome.status or complaint:
+    problem = _problem(outcome)
+    if problem:
         output = outcome.files.get("stderr", b"").decode(errors="replace") or outcome.console
-        raise LabError(
-            f"a run failed: {complaint or f'its script ended with status {outcome.status}'}",
-            "./sluice shell   to repeat it by hand",
-            "\n".join(output.splitlines()[-20:]),
-        )
+        detail = "\n".join(output.splitlines()[-20:])
+        raise LabError(f"the run {run.title}: {problem}", "./sluice shell   to repeat it by hand", detail)
 
     def fill(part: Path) -> None:
         part.mkdir()
@@ -334,13 +363,23 @@ def keep(key: str, outcome: Outcome) -> None:
             (part / Path(name).name).write_bytes(data)
 
     with cache.host_space():
-        cache.remove(kept(key))
-        cache.once(kept(key), fill)
+        cache.remove(kept(run.key))
+        cache.once(kept(run.key), fill)
+
+
+def _problem(outcome: Outcome) -> str | None:
+    """Why an outcome is worth nothing; None if it is sound."""
+    complaint = next((line for line in outcome.dmesg.splitlines() if any(mark in line for mark in TROUBLE)), None)
+    if outcome.status:
+        return f"its script ended with status {outcome.status}"
+    if complaint:
+        return f"its kernel complained: {complaint}"
+    return None if "fio.json" in outcome.files else "it wrote no results"
 
 
 def _result(experiment: Experiment, plan: Plan, command: str) -> Result:
     """Judge what the kept runs say."""
-    cells = [cell(experiment, point, [(key, _read(key)) for key, _ in runs]) for point, runs in plan.items()]
+    cells = [cell(experiment, point, [(run.key, _read(run.key)) for run in runs]) for point, runs in plan]
     claims = analysis.claims(analysis.load_of(experiment.name), cells)
     return Result(experiment.name, experiment.question, machine(plan), command, tuple(cells), tuple(claims))
 
@@ -350,13 +389,9 @@ def _read(key: str) -> dict[str, str]:
 
 
 def cell(experiment: Experiment, point: Point, runs: Sequence[tuple[str, Mapping[str, str]]]) -> Cell:
-    """The cell of a point from the files of its runs."""
-    parsed = [
-        fio.parse(files["fio.json"], {name: text for name, text in files.items() if name.endswith(".log")})
-        for _, files in runs
-    ]
+    """The cell of a point from the keys and files of its runs."""
+    jobs = fio.pool([fio.parse(files["fio.json"], files) for _, files in runs])
     first = runs[0][1]
-    jobs = fio.pool(parsed)
     total = sum(one.iops for one in jobs)
     return Cell(
         first["kernel"].strip(),
@@ -377,14 +412,19 @@ def parameters(text: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
 
 
+@memo
+def emulator() -> str:
+    """QEMU's version."""
+    return toolbox.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
+
+
 def machine(plan: Plan) -> dict[str, str]:
     """What the cells were measured on, in words."""
-    first = _read(next(iter(plan.values()))[0][0])
-    emulator = toolbox.run(["qemu-system-x86_64", "--version"]).splitlines()[0]
-    kernel = ", ".join(dict.fromkeys(point.kernel for point in plan))
+    first = _read(plan[0][1][0].key)
+    kernel = ", ".join(dict.fromkeys(point.kernel for point, _ in plan))
     return {
         "kernel": f"Debian's Linux {kernel} ({first['kernel'].strip()}), unmodified",
-        "emulator": emulator,
+        "emulator": emulator(),
         "fio": fio.version(first["fio.json"]),
         "clock": "virtual: one instruction takes one nanosecond (1 GIPS, in order, no caches), idle time is skipped",
         "CPUs": "1",

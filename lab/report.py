@@ -208,18 +208,16 @@ def _claims(claims: Sequence[Claim]) -> RichTable:
         pad_edge=False,
         padding=(0, 1),
     )
-    table.add_column("")
-    table.add_column("claim", no_wrap=True)
-    for name in ("measured", "paper"):
-        table.add_column(name, justify="right")
-    table.add_column("that")
+    for name in ("", "measured", "needs", "paper"):
+        table.add_column(name, justify="right" if name else "left", no_wrap=True)
+    table.add_column("claim")
     for claim in claims:
         table.add_row(
-            Text("holds" if claim.holds else "FAILS", "green" if claim.holds else "bold red"),
-            Text(claim.id),
+            Text("holds", "green") if claim.holds else Text("FAILS", "bold red"),
             number(claim.measured),
+            claim.limit,
             "" if claim.paper is None else number(claim.paper),
-            Text(claim.text),
+            Text(f"{claim.text} ").append(f"({claim.id})", "dim"),
         )
     return table
 

@@ -212,20 +212,31 @@ class Cell:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence that the figures must bear out; paper is the paper's figure, if it has one."""
+    """A sentence that the figures must bear out.
+
+    limit says what measured is held against (≥ 3); paper is the paper's figure, if it has one.
+    """
 
     id: str
     text: str
     measured: float
     holds: bool
     paper: float | None = None
+    limit: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"id": self.id, "text": self.text, "paper": self.paper, "measured": self.measured, "holds": self.holds}
+        return {
+            "id": self.id,
+            "text": self.text,
+            "paper": self.paper,
+            "measured": self.measured,
+            "limit": self.limit,
+            "holds": self.holds,
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Claim:
-        return Claim(data["id"], data["text"], data["measured"], data["holds"], data["paper"])
+        return Claim(data["id"], data["text"], data["measured"], data["holds"], data["paper"], data["limit"])
 
 
 @dataclass(frozen=True)

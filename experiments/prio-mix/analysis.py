@@ -28,12 +28,12 @@ CPU = {"cpu-1": "depth 1", "cpu-16": "depth 16", "cpu-mix": "two ranks"}
 
 # Scheduler: job, IOPS, mean ms, p99 ms, CPU % (Table IV).
 PAPER_RAW = {
-    "mq-prio": (("database", 59568.4, 0.532, 2.343, 13.81), ("backup", 42221.2, 0.746, 1.892, 16.85)),
-    "mq-deadline": (("database", 53309.2, 0.595, 1.843, 13.29), ("backup", 44693.6, 0.703, 1.499, 17.69)),
     "none": (("database", 52950.1, 0.603, 1.319, 8.00), ("backup", 45893.9, 0.691, 1.286, 15.33)),
+    "mq-deadline": (("database", 53309.2, 0.595, 1.843, 13.29), ("backup", 44693.6, 0.703, 1.499, 17.69)),
+    "mq-prio": (("database", 59568.4, 0.532, 2.343, 13.81), ("backup", 42221.2, 0.746, 1.892, 16.85)),
 }
 # Scheduler: IOPS ratio, latency ratio, average CPU % (Table III).
-PAPER_DERIVED = {"mq-prio": (1.41, 1.40, 15.33), "mq-deadline": (1.19, 1.18, 15.49), "none": (1.15, 1.15, 11.66)}
+PAPER_DERIVED = {"none": (1.15, 1.15, 11.66), "mq-deadline": (1.19, 1.18, 15.49), "mq-prio": (1.41, 1.40, 15.33)}
 
 Cells = Sequence[Cell]
 Measure = Callable[[Cells], float]
@@ -53,9 +53,9 @@ def _iops(cells: Cells, device: str, scheduler: str, variant: str, name: str = "
     return find(cells, device, scheduler, variant).job(name).iops
 
 
-def _iops_ratio(device: str, scheduler: str) -> Measure:
+def _separation(device: str) -> Measure:
     return lambda cells: ratio(
-        _iops(cells, device, scheduler, "be-levels"), _iops(cells, device, scheduler, "be-levels", "backup")
+        _iops(cells, device, OURS, "be-levels"), _iops(cells, device, OURS, "be-levels", "backup")
     )
 
 
@@ -80,98 +80,69 @@ def _against_solo(device: str, variant: str) -> Measure:
 
 
 def _flash(device: str, prefix: str) -> Iterator[Judgement]:
-    tuned = "mq-deadline-tuned"
+    levels, tuned = f"{device}, levels 1 and 7", "mq-deadline-tuned"
     yield Judgement(
-        f"{prefix}high-low-ratio",
-        f"{device}, levels 1 and 7: the database's IOPS are at least 3 times the backup's",
-        3,
-        _iops_ratio(device, OURS),
-        at_least=True,
-        paper=1.41,
+        f"{prefix}high-low-ratio", f"{levels}: the database's IOPS over the backup's", "≥", 3, _separation(device), 1.41
     )
     yield Judgement(
         f"{prefix}high-iops",
-        f"{device}, levels 1 and 7: the database's IOPS are at least 1.25 times those under mq-deadline",
+        f"{levels}: the database's IOPS over those under mq-deadline",
+        "≥",
         1.25,
         lambda cells: ratio(_iops(cells, device, OURS, "be-levels"), _iops(cells, device, "mq-deadline", "be-levels")),
-        at_least=True,
-        paper=1.117,
+        1.117,
     )
     yield Judgement(
         f"{prefix}p99-beats-every-baseline",
-        f"{device}, levels 1 and 7: the database's p99 is at most 0.25 times that of the best baseline without levels",
+        f"{levels}: the database's p99 over that of the best baseline without levels",
+        "≤",
         0.25,
         _against(device, "be-levels", BLIND),
-        paper=1.776,
+        1.776,
     )
     yield Judgement(
         f"{prefix}p99-below-bfq",
-        f"{device}, levels 1 and 7: the database's p99 is below that of bfq and of bfq-strict",
-        0.999999,
+        f"{levels}: the database's p99 over the better of bfq's and bfq-strict's",
+        "<",
+        1,
         _against(device, "be-levels", ("bfq", "bfq-strict")),
     )
-    yield Judgement(
-        f"{prefix}classes-p99",
-        f"{device}, RT and idle: the database's p99 is at most 1.15 times that under {tuned}",
-        1.15,
-        _against(device, "classes", (tuned,)),
-    )
-    yield Judgement(
-        f"{prefix}classes-low",
-        f"{device}, RT and idle: the backup's throughput is at least 10 times that under {tuned}",
-        10,
-        _low_against(device, "classes", tuned),
-        at_least=True,
-    )
-    yield Judgement(
-        f"{prefix}classes-write-p99",
-        f"{device}, RT and idle that writes: the database's p99 is at most 1.4 times that under {tuned}",
-        1.4,
-        _against(device, "classes-write", (tuned,)),
-    )
-    yield Judgement(
-        f"{prefix}classes-write-low",
-        f"{device}, RT and idle that writes: the backup's throughput is at least 10 times that under {tuned}",
-        10,
-        _low_against(device, "classes-write", tuned),
-        at_least=True,
-    )
+    for variant, text, limit in (
+        ("classes", f"{device}, RT and idle", 1.15),
+        ("classes-write", f"{device}, RT and idle that writes", 1.4),
+    ):
+        rival = f"over that under {tuned}"
+        p99, low = _against(device, variant, (tuned,)), _low_against(device, variant, tuned)
+        yield Judgement(f"{prefix}{variant}-p99", f"{text}: the database's p99 {rival}", "≤", limit, p99)
+        yield Judgement(f"{prefix}{variant}-low", f"{text}: the backup's throughput {rival}", "≥", 10, low)
     yield Judgement(
         f"{prefix}deep-p99",
-        f"{device}, RT and idle at depth 64 a job: the database's p99 is at most 1.25 times what it sees alone",
+        f"{device}, RT and idle at depth 64 a job: the database's p99 over what it sees alone",
+        "≤",
         1.25,
         _against_solo(device, "classes-deep"),
     )
 
 
 def _disk() -> Iterator[Judgement]:
-    yield Judgement(
-        "hdd-p99",
-        "hdd, RT and idle: the database's p99 is at most 1.1 times what it sees alone",
-        1.1,
-        _against_solo("hdd", "classes"),
-    )
-    yield Judgement(
-        "hdd-low",
-        "hdd, RT and idle: the backup's throughput is at least 4 times that under mq-deadline-tuned",
-        4,
-        _low_against("hdd", "classes", "mq-deadline-tuned"),
-        at_least=True,
-    )
+    classes, tuned = "hdd, RT and idle", "mq-deadline-tuned"
+    p99, low = _against_solo("hdd", "classes"), _low_against("hdd", "classes", tuned)
+    yield Judgement("hdd-p99", f"{classes}: the database's p99 over what it sees alone", "≤", 1.1, p99)
+    yield Judgement("hdd-low", f"{classes}: the backup's throughput over that under {tuned}", "≥", 4, low)
     yield Judgement(
         "hdd-high-low-ratio",
-        "hdd, levels 1 and 7: the database's IOPS are at least 3 times the backup's",
+        "hdd, levels 1 and 7: the database's IOPS over the backup's",
+        "≥",
         3,
-        _iops_ratio("hdd", OURS),
-        at_least=True,
-        paper=1.41,
+        _separation("hdd"),
+        1.41,
     )
     yield Judgement(
         "hdd-equal",
-        "hdd, two jobs of equal rank: their total throughput is at least 0.9 times that under mq-deadline",
+        "hdd, two jobs of equal rank: their total throughput over that under mq-deadline",
+        "≥",
         0.9,
         lambda cells: ratio(_total(cells, OURS), _total(cells, "mq-deadline")),
-        at_least=True,
     )
 
 
@@ -182,18 +153,17 @@ def _total(cells: Cells, scheduler: str) -> float:
 def _cost() -> Iterator[Judgement]:
     yield Judgement(
         "uncontended",
-        "ssd, a job alone, of high or low rank: its IOPS are at least 0.98 times those under none at every depth",
+        "ssd, a job alone: the least of its IOPS over those under none, at every depth, high and low",
+        "≥",
         0.98,
         _uncontended,
-        at_least=True,
     )
     yield Judgement(
         "cpu",
-        "the instructions added to an I/O are at most 0.8 times what mq-deadline adds, at every depth and with two ranks",
+        "instructions added to an I/O over those that mq-deadline adds, the worst of two depths and two ranks",
+        "≤",
         0.8,
-        lambda cells: max(
-            ratio(_added(cells, OURS, variant), _added(cells, "mq-deadline", variant)) for variant in CPU
-        ),
+        lambda cells: max(ratio(_added(cells, OURS, name), _added(cells, "mq-deadline", name)) for name in CPU),
     )
 
 
@@ -257,7 +227,7 @@ def _tables(device: str, cells: Cells) -> Figure:
 def _table(title: str, cells: Cells) -> Table:
     both = any(len(cell.jobs) > 1 for cell in cells)
     columns = ("scheduler", "IOPS", "mean", "p99", "p99.9") + (
-        ("backup IOPS", "MB/s", "p99", "oldest", "IOPS ratio") if both else ()
+        ("backup IOPS", "its MB/s", "its p99", "its oldest", "IOPS ratio") if both else ()
     )
     return Table(
         title,

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Experiments as data, and how their runs are planned, kept, judged and published; no guest is started."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from lab import cache, experiment, fio, job, modules, result
+from lab.errors import LabError, UsageError
+from lab.experiment import Choice
+from lab.job import Job, Outcome
+
+GOLDEN = Path(__file__).parent / "golden"
+MIX = json.loads((GOLDEN / "fio/mix.json").read_text())
+LOAD = json.loads((GOLDEN / "fio/load.json").read_text())
+MODULES = {"mq-prio.ko": b"elevator", "simdisk.ko": b"disk"}
+SMALL = {"devices": ["ssd"], "schedulers": ["none", "mq-prio"], "parallel": 1}
+
+
+def answer(one: Job) -> Outcome:
+    """What a guest would send back, after the golden run: the sections asked for and no more."""
+    source = MIX if "mix.fio" in one.files else LOAD
+    first = source["jobs"][0]
+    jobs = [found for found in source["jobs"] if f"--section={found['jobname']}" in one.script]
+    jobs += [{**first, "jobname": "lower"}] * ("--section=lower" in one.script)
+    text = json.dumps({**source, "jobs": jobs}).encode()
+    return Outcome(0, {"fio.json": text, "kernel": b"6.12.1\n", "device": b"profile ssd\nstats\n"}, "", "")
+
+
+class Guests:
+    """Stands in for lab.job: counts the jobs and answers them."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.answer: Callable[[Job], Outcome] = answer
+
+    def run_many(self, jobs: Sequence[Job], parallel: int, done: Callable[[int, Outcome], None]) -> None:
+        for number, one in enumerate(jobs):
+            self.jobs.append(one)
+            done(number, self.answer(one))
+
+
+@pytest.fixture
+def guests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Guests:
+    fake = Guests()
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(job, "run_many", fake.run_many)
+    monkeypatch.setattr(job, "key", lambda one: cache.key(one.kernel, job.pack(one)))
+    monkeypatch.setattr(modules, "build", lambda kernel: MODULES)
+    monkeypatch.setattr(experiment, "emulator", lambda: "QEMU 10")
+    return fake
+
+
+def test_every_experiment_can_be_read() -> None:
+    assert {"prio-mix", "prio-devices", "prio-aging"} <= set(experiment.names())
+    for name in experiment.names():
+        found = experiment.load(name)
+        assert found.question
+        for point in experiment.points(found, Choice()):
+            text = experiment.make_job(found, point, 1, MODULES).files[point.variant.fio].decode()
+            assert all(f"[{section}]" in text for section in point.variant.sections)
+
+
+def test_every_variable_of_a_fio_file_is_set() -> None:
+    for name in experiment.names():
+        found = experiment.load(name)
+        for point in experiment.points(found, Choice()):
+            text = found.files[point.variant.fio].decode()
+            env = {*point.variant.env, "DEVICE", "SEED", "RUNTIME"}
+            used = {part.split("}")[0] for part in text.split("${")[1:]}
+            missing = used - env
+            sections = text.split("[")
+            assert not missing or all(
+                f"${{{variable}}}" not in section
+                for variable in missing
+                for section in sections
+                if section.split("]")[0] in ("global", *point.variant.sections)
+            )
+
+
+def test_the_contract_names() -> None:
+    variants = {variant.name for variant in experiment.load("prio-mix").variants}
+    assert variants >= {
+        "solo", "be-levels", "classes", "be-levels-write", "classes-write", "classes-deep", "equal", "cpu-1", "cpu-16"
+    }  # fmt: skip
+    points = experiment.points(experiment.load("prio-devices"), Choice())
+    assert {point.device for point in points} == {"ssd", "hdd", "emmc"}
+
+
+def test_a_sweep_sets_only_what_a_scheduler_has() -> None:
+    found = experiment.load("prio-aging")
+    swept = experiment.points(found, Choice(schedulers=("none", "mq-prio")))
+    assert {point.tunables for point in swept if point.scheduler == "none"} == {()}
+    assert len({point.tunables for point in swept if point.scheduler == "mq-prio"}) == len(found.sweep["low_share"])
+    fixed = experiment.points(found, Choice(tunables=(("low_share", "7"),)))
+    assert {point.tunables for point in fixed} == {(("low_share", "7"),)}
+
+
+def test_the_script_of_a_run() -> None:
+    found = experiment.load("prio-mix")
+    (point,) = [
+        point
+        for point in experiment.points(found, Choice(schedulers=("mq-prio",), tunables=(("low_share", "7"),)))
+        if point.variant.name == "classes"
+    ]
+    assert experiment.script(found, point, 2) == (GOLDEN / "script.sh").read_text()
+
+
+def test_a_run_carries_the_modules_that_it_uses() -> None:
+    found = experiment.load("prio-mix")
+    for point in experiment.points(found, Choice()):
+        carried = {name for name in experiment.make_job(found, point, 1, MODULES).files if name.endswith(".ko")}
+        assert ("mq-prio.ko" in carried) == (point.scheduler == "mq-prio")
+        assert ("simdisk.ko" in carried) == (point.device != "null")
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "told"),
+    [
+        (["prio-mx"], {}, "no experiment called 'prio-mx'; there are prio-aging, prio-devices, prio-mix"),
+        (["../prio-mix"], {}, "no experiment called"),
+        (["prio-mix"], {"devices": ["floppy"]}, "no device called 'floppy'; there are ssd, hdd, emmc, nvme"),
+        (["prio-mix"], {"schedulers": ["cfq"]}, "no scheduler called 'cfq'; there are none, mq-deadline"),
+        (["prio-mix"], {"kernels": ["2.6"]}, "no kernel called '2.6'; there are 6.1, 6.12"),
+        (["prio-mix"], {"tunables": [("nonsense", "1")]}, "has a tunable called 'nonsense'; there are"),
+        (["prio-mix"], {"schedulers": ["none"], "tunables": [("low_share", "1")]}, "there are none"),
+        ([], {}, "no experiment named; there are"),
+    ],
+)
+def test_what_does_not_exist_is_refused(
+    guests: Guests, names: list[str], options: dict[str, list[str]], told: str
+) -> None:
+    with pytest.raises(UsageError, match="./sluice list") as caught:
+        experiment.run(names, **options)  # type: ignore[arg-type]
+    assert told in str(caught.value)
+    assert not guests.jobs
+
+
+def run(*names: str, **options: object) -> int:
+    return experiment.run(names, **{**SMALL, **options})  # type: ignore[arg-type]
+
+
+def runs(name: str) -> int:
+    """How many runs SMALL asks for."""
+    points = experiment.points(experiment.load(name), Choice(("ssd",), ("none", "mq-prio")))
+    return sum(len(point.variant.seeds) for point in points)
+
+
+def test_a_run_writes_results_and_a_second_one_starts_no_guest(guests: Guests, tmp_path: Path) -> None:
+    status = run("prio-mix", out=tmp_path / "one")
+    count = len(guests.jobs)
+    assert count == runs("prio-mix")
+    assert run("prio-mix", out=tmp_path / "two") == status
+    assert len(guests.jobs) == count
+    first, second = result.read(tmp_path / "one"), result.read(tmp_path / "two")
+    assert first.digest == second.digest
+    assert {path.name for path in (tmp_path / "one").iterdir()} == {"results.json", "report.html", "cells.csv"}
+    assert run("prio-mix", fresh=True) == status
+    assert len(guests.jobs) == 2 * count
+    assert result.read(tmp_path / "results/prio-mix").digest == first.digest
+
+
+def test_experiments_share_their_runs(guests: Guests, tmp_path: Path) -> None:
+    run("prio-mix", "prio-devices", out=tmp_path / "both")
+    assert len(guests.jobs) == len({job.key(one) for one in guests.jobs}) == runs("prio-mix")
+    assert result.read(tmp_path / "both/prio-devices").experiment == "prio-devices"
+
+
+def test_cells_hold_what_the_guest_said(guests: Guests, tmp_path: Path) -> None:
+    run("prio-mix", out=tmp_path)
+    found = result.read(tmp_path)
+    cell = next(cell for cell in found.cells if (cell.scheduler, cell.variant) == ("mq-prio", "be-levels"))
+    assert (cell.kernel, cell.device, len(cell.inputs)) == ("6.12.1", "ssd", 2)
+    assert [job.name for job in cell.jobs] == ["database", "backup"]
+    cpu = next(cell for cell in found.cells if cell.variant == "cpu-16")
+    assert cpu.instructions_per_io == pytest.approx(1e9 / cpu.job("load").iops)
+    assert found.command == "./sluice run prio-mix --device ssd --scheduler none,mq-prio"
+
+
+def test_a_failing_claim_gives_status_1(guests: Guests, tmp_path: Path) -> None:
+    assert run("prio-mix", out=tmp_path) == 1
+    assert any(not claim.holds for claim in result.read(tmp_path).claims)
+
+
+def test_json_is_the_file(guests: Guests, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("prio-mix", out=tmp_path, json_output=True)
+    assert capsys.readouterr().out == (tmp_path / "results.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (Outcome(1, {"stderr": b"FAIL: the kernel refuses low_share=999\n"}, "", ""), "refuses low_share=999"),
+        (Outcome(0, {"fio.json": b"{}"}, "[ 1.0] WARNING: CPU: 0 at mq-prio.c:1", ""), "WARNING: CPU: 0"),
+        (Outcome(0, {}, "", ""), "wrote no results"),
+    ],
+)
+def test_a_failed_run_is_told_and_not_kept(guests: Guests, bad: Outcome, told: str) -> None:
+    guests.answer = lambda one: bad
+    with pytest.raises(LabError, match="./sluice shell") as caught:
+        run("prio-mix")
+    assert told in str(caught.value)
+    assert not list((cache.root() / "results").glob("*/fio.json"))
+
+
+def test_what_finished_before_an_interrupt_is_kept(guests: Guests) -> None:
+    def interrupted(one: Job) -> Outcome:
+        if len(guests.jobs) == 4:
+            raise KeyboardInterrupt
+        return answer(one)
+
+    guests.answer = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        run("prio-mix")
+    guests.answer = answer
+    run("prio-mix")
+    assert len(guests.jobs) == 4 + runs("prio-mix") - 3
+
+
+def test_damaged_output_of_fio_is_told(guests: Guests) -> None:
+    guests.answer = lambda one: Outcome(0, {"fio.json": b"fio: died", "kernel": b"x", "device": b""}, "", "")
+    with pytest.raises(fio.FioError, match="fio: died"):
+        run("prio-mix")

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page, the terminal's table, the CSV and the comparison, from made-up cells."""
+
+import csv
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+from samples import cells, job, result
+
+from lab import analysis, figure, report
+from lab.figure import Bar, Bars, Line, Lines
+from lab.result import Claim, Result, write
+
+GOLDEN = Path(__file__).parent / "golden"
+HOSTILE = "<script>alert('x')</script>&\""
+
+
+def judged() -> Result:
+    found = result()
+    return replace(found, claims=tuple(analysis.claims(analysis.load_of("prio-mix"), found.cells)))
+
+
+class Page(HTMLParser):
+    """Collects what a page is made of and checks that every tag is closed."""
+
+    VOID = frozenset({"meta", "br", "!doctype"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def page(found: Result) -> str:
+    return report.html(found, report.figures(found))
+
+
+def test_the_page_stands_alone() -> None:
+    found = Page(page(judged()))
+    assert not found.open
+    assert not {"script", "link", "img", "iframe"} & set(found.tags)
+    assert all(link.startswith("#") or link in ("results.json", "cells.csv") for link in found.links)
+
+
+def test_the_page_opens_with_the_machine_and_shows_every_figure() -> None:
+    text = page(judged())
+    assert text.index("The machine") < text.index("Claims") < text.index("Every mix on ssd")
+    for part in ("(Fig 2)", "(Fig 3)", "(Fig 4)", "(Fig 5)", "(Table III)", "(Table IV)", "59,568", "0.532", "1.41"):
+        assert part in text
+    assert "prefers-color-scheme: dark" in text
+    assert "What this can't show" in text
+    assert judged().digest in text
+    assert "./sluice run prio-mix" in text
+
+
+def test_every_claim_is_on_the_page_with_its_verdict() -> None:
+    found = judged()
+    text = page(found)
+    assert {claim.id for claim in found.claims} >= {"high-low-ratio", "p99-beats-every-baseline", "cpu", "uncontended"}
+    assert all(f'<tr id="{claim.id}">' in text for claim in found.claims)
+    assert text.count("✗ fails") == sum(not claim.holds for claim in found.claims) == 1
+
+
+def test_all_text_is_escaped() -> None:
+    nasty = tuple(replace(cell, scheduler=HOSTILE, device_parameters={HOSTILE: HOSTILE}) for cell in cells()[:3])
+    found = replace(result(), question=HOSTILE, machine={HOSTILE: HOSTILE}, command=HOSTILE, cells=nasty)
+    text = page(replace(found, claims=(Claim("x", HOSTILE, 1.0, False),)))
+    assert "alert" in text
+    assert "<script" not in text
+    assert not Page(text).open
+
+
+@pytest.mark.parametrize(
+    "panel",
+    [
+        Bars(HOSTILE, "ms", ()),
+        Bars("one", "ms", (Bar(HOSTILE, 0.0), Bar("b", 3.0, 2.0, 4.0, True))),
+        Lines(HOSTILE, "s", "ms", ()),
+        Lines("empty", "s", "ms", (Line("a", ()),), log=True),
+        Lines("log", "s", "ms", (Line(HOSTILE, ((0.0, 0.0), (1.0, 5.0))), Line("b", ((0.0, 2.0),))), log=True),
+        Lines("flat", "s", "ms", (Line("a", ((0.0, 5.0), (1.0, 5.0))),), log=True, bounds=(10.0, 10.0)),
+        Lines("linear", "s", "ms", (Line("a", ((0.0, 0.0), (1.0, 5.0))),)),
+    ],
+)
+def test_drawings_are_well_formed_and_stay_inside(panel: Bars | Lines) -> None:
+    drawn = ElementTree.fromstring(figure.svg(panel))
+    _, _, width, height = map(float, drawn.attrib["viewBox"].split())
+    for element in drawn.iter():
+        for name in ("x", "x1", "x2"):
+            assert 0 <= float(element.attrib.get(name, 0)) <= width
+        for name in ("y", "y1", "y2"):
+            assert 0 <= float(element.attrib.get(name, 0)) <= height
+    assert "nan" not in figure.svg(panel)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (13591.4, "13,591"),
+        (2.744, "2.74"),
+        (0.0612, "0.0612"),
+        (99.96, "100.0"),
+        (float("inf"), "–"),
+        (-2.0, "-2.00"),
+    ],
+)
+def test_numbers(value: float, text: str) -> None:
+    assert figure.number(value) == text
+
+
+def shown(found: Result) -> str:
+    out = io.StringIO()
+    report.show(found, report.figures(found), Console(file=out, width=report.WIDTH))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def test_the_terminal_shows_what_it_always_did() -> None:
+    assert shown(judged()) == (GOLDEN / "report.txt").read_text()
+
+
+def test_the_terminal_cuts_nothing_at_100_columns() -> None:
+    text = shown(judged())
+    assert max(map(len, text.splitlines())) <= 100
+    assert "…" not in text
+    for part in ("mq-deadline-tuned", "high-low-ratio", "15,176", "10 of 11 claims hold", "FAILS"):
+        assert part in text
+
+
+def test_the_csv_has_a_line_for_every_job() -> None:
+    rows = list(csv.DictReader(io.StringIO(report.table_csv(cells()))))
+    assert len(rows) == sum(len(cell.jobs) for cell in cells())
+    first = rows[0]
+    assert (first["scheduler"], first["variant"], first["job"], first["runs"]) == ("none", "solo", "database", "2")
+    assert float(first["p99_ns"]) == 2500000
+
+
+def test_render_writes_beside_the_results(tmp_path: Path) -> None:
+    write(judged(), tmp_path)
+    assert report.render(tmp_path) == tmp_path / "report.html"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells.csv", "report.html", "results.json"]
+
+
+def test_the_spread_is_told() -> None:
+    told = report.widest_spread(cells())
+    assert re.search(r"pools 2 runs.* 9\.\d+ % in the median", told)
+    assert report.widest_spread([replace(cell, inputs=("a",)) for cell in cells()]).startswith("Each cell is one run")
+
+
+def compared(first: Result, second: Result, folder: Path) -> int:
+    for name, found in (("a", first), ("b", second)):
+        write(found, folder / name)
+    return report.compare(folder / "a", folder / "b")
+
+
+def test_equal_results_compare_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert compared(judged(), judged(), tmp_path) == 0
+    assert "the same inputs and figures" in capsys.readouterr().out
+
+
+def test_a_lost_claim_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    worse = replace(judged(), claims=tuple(replace(claim, holds=False) for claim in judged().claims))
+    assert compared(judged(), worse, tmp_path) == 1
+    assert "no longer holds: high-low-ratio" in capsys.readouterr().out
+
+
+def test_what_differs_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = [replace(cell, jobs=(job("database", 777, 9.0, 4096),)) for cell in cells()[:1]]
+    assert compared(judged(), replace(judged(), cells=(*changed, *cells()[2:])), tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "777" in out
+    assert "only in the first" in out
