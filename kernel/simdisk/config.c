@@ -13,12 +13,12 @@
 /**
  * struct config - a directory of the user
  * @item: in configfs
- * @lock: guards all of @disk that the disk's owner must guard
+ * @lock: held to change a parameter or the power of @disk
  * @disk: the drive
  */
 struct config {
 	struct config_item item;
-	struct mutex lock;
+	struct mutex lock; /* parameters and power */
 	struct disk disk;
 };
 
@@ -94,7 +94,7 @@ static ssize_t config_parameter_store(struct config_item *item, const char *name
 	return error ?: length;
 }
 
-#define PARAMETER_ATTRIBUTE(name, kinds, least, most)					\
+#define PARAMETER(name, ...)								\
 static ssize_t config_##name##_show(struct config_item *item, char *page)		\
 {											\
 	return config_parameter_show(item, #name, page);				\
@@ -103,10 +103,10 @@ static ssize_t config_##name##_store(struct config_item *item, const char *text,
 				     size_t length)					\
 {											\
 	return config_parameter_store(item, #name, text, length);			\
-}											\
-CONFIGFS_ATTR(config_, name);
+}
 
-PROFILE_PARAMETERS(PARAMETER_ATTRIBUTE)
+#include "parameters.h"
+#undef PARAMETER
 
 static ssize_t config_profile_show(struct config_item *item, char *page)
 {
@@ -277,25 +277,33 @@ static ssize_t config_power_store(struct config_item *item, const char *text, si
 	return error ?: length;
 }
 
-CONFIGFS_ATTR(config_, profile);
-CONFIGFS_ATTR(config_, data);
-CONFIGFS_ATTR(config_, fail_every);
-CONFIGFS_ATTR(config_, hang_every);
-CONFIGFS_ATTR(config_, power);
-CONFIGFS_ATTR_RO(config_, stats);
+#define ATTRIBUTE(name) {					\
+	.ca_name	= #name,				\
+	.ca_mode	= 0644,					\
+	.ca_owner	= THIS_MODULE,				\
+	.show		= config_##name##_show,			\
+	.store		= config_##name##_store,		\
+}
 
-#define PARAMETER_REFERENCE(name, kinds, least, most) &config_attr_##name,
+#define PARAMETER(name, ...) ATTRIBUTE(name),
 
-static struct configfs_attribute *config_attrs[] = {
-	&config_attr_profile,
-	PROFILE_PARAMETERS(PARAMETER_REFERENCE)
-	&config_attr_data,
-	&config_attr_fail_every,
-	&config_attr_hang_every,
-	&config_attr_stats,
-	&config_attr_power,
-	NULL,
+static struct configfs_attribute config_attributes[] = {
+	ATTRIBUTE(profile),
+#include "parameters.h"
+	ATTRIBUTE(data),
+	ATTRIBUTE(fail_every),
+	ATTRIBUTE(hang_every),
+	ATTRIBUTE(power),
+	{
+		.ca_name	= "stats",
+		.ca_mode	= 0444,
+		.ca_owner	= THIS_MODULE,
+		.show		= config_stats_show,
+	},
 };
+
+/* Filled by config_init(): configfs wants pointers, and a NULL behind them. */
+static struct configfs_attribute *config_attrs[ARRAY_SIZE(config_attributes) + 1];
 
 static void config_release(struct config_item *item)
 {
@@ -366,6 +374,10 @@ static struct configfs_subsystem config_root = {
 
 static int __init config_init(void)
 {
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(config_attributes); i++)
+		config_attrs[i] = &config_attributes[i];
 	config_group_init(&config_root.su_group);
 	mutex_init(&config_root.su_mutex);
 	return configfs_register_subsystem(&config_root);

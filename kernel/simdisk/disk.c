@@ -10,6 +10,7 @@
 #define pr_fmt(fmt) "simdisk: " fmt
 
 #include <linux/module.h>
+#include <linux/sizes.h>
 #include "../compat/blkdev.h"
 #include "disk.h"
 
@@ -18,7 +19,7 @@
 #define DISK_MAX_SEGMENTS 168
 
 /* The longest discard or write zeroes in sectors: 1 GiB. */
-#define DISK_MAX_RANGE (1U << 21)
+#define DISK_MAX_RANGE (SZ_1G / SECTOR_SIZE)
 
 /*
  * A write that finds no memory for its content is tried again this often, 3 ms

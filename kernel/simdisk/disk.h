@@ -68,7 +68,7 @@ struct disk {
 	struct blk_mq_tag_set tags;
 	struct store store;
 
-	spinlock_t lock;
+	spinlock_t lock; /* the model and all that belongs to a command */
 	bool powered;
 	struct model model;
 	struct hrtimer timer;

@@ -11,38 +11,38 @@ const struct profile profiles[] = {
 		/* Intel X25-M G2 80 GB (SSDSA2M080G2), SATA 3 Gb/s, MLC. */
 		.name = "ssd",
 		.kind = PROFILE_SSD,
-		.sectors = 156301488,		/* datasheet: user addressable sectors */
+		.sectors = 156301488,		/* datasheet */
 		.queues = 1,			/* SATA */
 		.queue_depth = 32,		/* datasheet: NCQ 32 */
 		.slots = 32,
-		.slowdown = 2,			/* 35k IOPS are too many for the lab's CPU */
+		.slowdown = 2,			/* 35k IOPS are too many for the lab */
 		.fua = 0,			/* as the kernel drives SATA by default */
 		.queued_flush = 0,		/* SATA: FLUSH CACHE and TRIM are not queued */
-		.read_cmd_ns = 28500,		/* datasheet: 35,000 random 4 KiB reads a second */
+		.read_cmd_ns = 28500,		/* datasheet: 35,000 random reads/s */
 		.write_cmd_ns = 28500,		/* taken to be the same */
 		.read_latency_ns = 4000,	/* fitted: 85 us typical read latency */
 		.write_latency_ns = 98000,	/* fitted: 115 us typical write latency */
 		.link_mbps = 250,		/* datasheet: sequential read */
 		.duplex = 0,			/* SATA is half duplex */
-		.flush_ns = 2000000,		/* consumer SATA fsync 3 to 4 ms, programs included */
+		.flush_ns = 2000000,		/* consumer SATA fsync: 3 to 4 ms */
 		.discard_ns = 1000000,		/* fitted: TRIM of this age about 1 ms */
 		.zeroes_ns = 0,
-		.cache_kib = 256,		/* on-chip SRAM: no user data in its DRAM, says Intel */
+		.cache_kib = 256,		/* SRAM; Intel: no user data in DRAM */
 		.protected_cache = 0,
 		.channels = 10,			/* Intel's product brief: 10 channels */
 		.dies = 2,			/* 20 dies of 4 GB */
 		.channel_mbps = 273,		/* fitted: 15 us a page, the rest of the 85 us */
-		.page_kib = 4,			/* 34 nm MLC NAND datasheet */
+		.page_kib = 4,			/* 34 nm MLC NAND */
 		.program_kib = 4,
-		.read_lsb_ns = 40000,		/* 34 nm MLC NAND datasheet: tR 50 us, by type of page */
+		.read_lsb_ns = 40000,		/* 34 nm MLC NAND: 50 us, by page */
 		.read_msb_ns = 60000,
-		.program_lsb_ns = 440000,	/* fitted: 70 MB/s sequential write over 20 dies */
+		.program_lsb_ns = 440000,	/* fitted: 70 MB/s sequential write */
 		.program_msb_ns = 1900000,
 		.erase_ns = 3800000,		/* MLC NAND of the time: 3.8 ms */
 		.block_programs = 256,		/* 34 nm MLC: 256 pages a block */
 		.suspend_ns = 0,		/* not in NAND of 2009 */
-		.sequential_wa_pct = 100,	/* Intel: 1.1 claimed, counted in program time */
-		.random_wa_pct = 260,		/* fitted: 6,600 random 4 KiB writes a second */
+		.sequential_wa_pct = 100,	/* in the program time */
+		.random_wa_pct = 260,		/* fitted: 6,600 random writes a second */
 	},
 	{
 		/* A 64 GB eMMC 5.1 part, HS400, command queue. */
@@ -55,8 +55,8 @@ const struct profile profiles[] = {
 		.slowdown = 1,
 		.fua = 1,			/* reliable write */
 		.queued_flush = 0,		/* the kernel halts the queue to flush */
-		.read_cmd_ns = 90900,		/* product brief: 11,000 random reads a second */
-		.write_cmd_ns = 76900,		/* product brief: 13,000 random writes a second */
+		.read_cmd_ns = 90900,		/* product brief: 11,000 random reads/s */
+		.write_cmd_ns = 76900,		/* product brief: 13,000 random writes/s */
 		.read_latency_ns = 20000,	/* fitted: about 160 us at QD1 */
 		.write_latency_ns = 60000,	/* fitted: about 80 us at QD1 */
 		.link_mbps = 250,		/* product brief: sequential read */
@@ -77,7 +77,7 @@ const struct profile profiles[] = {
 		.program_msb_ns = 1380000,
 		.erase_ns = 3500000,		/* 3D TLC: 3.5 ms */
 		.block_programs = 384,
-		.suspend_ns = 50000,		/* parts of 2015 suspend a program for a read */
+		.suspend_ns = 50000,		/* fitted: as parts of 2015 do */
 		.sequential_wa_pct = 100,
 		.random_wa_pct = 220,		/* fitted: 13,000 random writes a second */
 	},
@@ -94,11 +94,11 @@ const struct profile profiles[] = {
 		.queued_flush = 0,		/* SATA: FLUSH CACHE is not queued */
 		.read_cmd_ns = 20000,		/* fitted: command overhead of the class */
 		.write_cmd_ns = 20000,
-		.read_latency_ns = 100000,	/* controller overhead of the class, 0.1 to 0.3 ms */
+		.read_latency_ns = 100000,	/* class: 0.1 to 0.3 ms */
 		.write_latency_ns = 100000,
-		.link_mbps = 300,		/* datasheet: 6 Gb/s; buffer to host measured near 300 */
+		.link_mbps = 300,		/* buffer to host measured near 300 MB/s */
 		.duplex = 0,			/* SATA is half duplex */
-		.flush_ns = 2000000,		/* fitted: fsync 12 to 35 ms with one small write */
+		.flush_ns = 2000000,		/* fitted: fsync 12 to 35 ms */
 		.discard_ns = 0,
 		.zeroes_ns = 0,
 		.cache_kib = 16384,		/* datasheet: 16 MB */
@@ -106,12 +106,12 @@ const struct profile profiles[] = {
 		.rpm = 7200,			/* datasheet */
 		.outer_mbps = 126,		/* datasheet: 126 MB/s sustained */
 		.inner_mbps = 63,		/* zones about 2:1 */
-		.seek_track_ns = 1000000,	/* fitted: track to track of the class, 0.6 to 2 ms */
+		.seek_track_ns = 1000000,	/* class: 0.6 to 2 ms */
 		.seek_full_ns = 15800000,	/* 8.9 ms mean: 1.0 + 8/15 * 14.8 */
-		.seek_write_ns = 1000000,	/* datasheets of the class: write seek 1 ms longer */
+		.seek_write_ns = 1000000,	/* class: write seeks take 1 ms more */
 		.skew_ns = 1000000,		/* head switch of the class */
-		.age_cap_ns = 500000000,	/* fitted: firmware bounds the wait to about half a second */
-		.readahead_kib = 1024,		/* 16 MB over 8 segments, half of each ahead */
+		.age_cap_ns = 500000000,	/* fitted: about half a second */
+		.readahead_kib = 1024,		/* 16 MB, 8 segments, half ahead */
 	},
 	{
 		/* Samsung 970 PRO 512 GB, as measured and modelled by NVMeVirt (FAST'23). */
@@ -121,16 +121,16 @@ const struct profile profiles[] = {
 		.queues = 4,			/* room for arbitration; the drive has 32 */
 		.queue_depth = 64,
 		.slots = 256,
-		.slowdown = 24,			/* 500k IOPS are too many for the lab's CPU */
+		.slowdown = 24,			/* 500k IOPS are too many for the lab */
 		.fua = 1,
 		.queued_flush = 1,		/* NVMe: FLUSH is a command like others */
-		.read_cmd_ns = 2000,		/* datasheet: 500,000 random reads a second */
-		.write_cmd_ns = 2000,		/* datasheet: 500,000 random writes a second */
+		.read_cmd_ns = 2000,		/* datasheet: 500,000 random reads/s */
+		.write_cmd_ns = 2000,		/* datasheet: 500,000 random writes/s */
 		.read_latency_ns = 21500,	/* NVMeVirt: firmware, 4 KiB read */
 		.write_latency_ns = 10000,	/* fitted: about 12 us at QD1 into the buffer */
 		.link_mbps = 3500,		/* datasheet: sequential read */
 		.duplex = 1,			/* PCIe */
-		.flush_ns = 500000,		/* fitted: fsync of the class about 1 ms, programs included */
+		.flush_ns = 500000,		/* fitted: fsync of the class, 1 ms */
 		.discard_ns = 100000,		/* fitted: deallocate about 0.1 ms */
 		.zeroes_ns = 100000,
 		.cache_kib = 4096,		/* fitted: NVMeVirt's buffer is of a few MB */
@@ -158,7 +158,7 @@ const unsigned int profiles_count = ARRAY_SIZE(profiles);
 	{ #name, offsetof(struct profile, name), kinds, least, most },
 
 const struct profile_parameter profile_parameters[] = {
-	PROFILE_PARAMETERS(PARAMETER)
+#include "parameters.h"
 };
 
 const unsigned int profile_parameters_count = ARRAY_SIZE(profile_parameters);

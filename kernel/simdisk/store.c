@@ -150,7 +150,8 @@ void store_zero(struct store *store, u64 at, u64 bytes)
 	while (at < end && xa_find(&store->pages, &index, (end - 1) >> PAGE_SHIFT, XA_PRESENT)) {
 		at = max_t(u64, at, (u64)index << PAGE_SHIFT);
 		store_zero_page(store, index, offset_in_page(at), store_span(at, end - at));
-		at = (u64)++index << PAGE_SHIFT;
+		index++;
+		at = (u64)index << PAGE_SHIFT;
 	}
 	spin_unlock_irqrestore(&store->lock, flags);
 }

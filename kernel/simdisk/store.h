@@ -11,7 +11,7 @@
  * @pages: by byte offset / PAGE_SIZE
  */
 struct store {
-	spinlock_t lock;
+	spinlock_t lock; /* pages and content */
 	struct xarray pages;
 };
 

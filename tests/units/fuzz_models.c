@@ -117,8 +117,10 @@ static void random_command(struct fuzz *f, struct model_cmd *cmd)
 	cmd->lba = draw(f, 3) ? draw(f, sectors - cmd->sectors + 1) : sectors - cmd->sectors;
 	if (draw(f, 4) == 0)
 		cmd->lba = min(f->cmd[0].lba + f->cmd[0].sectors, sectors - cmd->sectors);
-	if (cmd->op == MODEL_FLUSH)
-		cmd->lba = cmd->sectors = 0;
+	if (cmd->op == MODEL_FLUSH) {
+		cmd->lba = 0;
+		cmd->sectors = 0;
+	}
 	cmd->fua = draw(f, 8) == 0;
 	cmd->queue = draw(f, f->model.profile.queues);
 	INIT_LIST_HEAD(&cmd->node);
@@ -140,7 +142,7 @@ static void submit_some(struct fuzz *f)
 	}
 }
 
-static void completed(struct fuzz *f, struct model_cmd *cmd)
+static void take(struct fuzz *f, struct model_cmd *cmd)
 {
 	unsigned int i = cmd - f->cmd;
 
@@ -158,7 +160,7 @@ static void collect(struct fuzz *f, struct list_head *done)
 
 	list_for_each_entry_safe(cmd, next, done, node) {
 		list_del_init(&cmd->node);
-		completed(f, cmd);
+		take(f, cmd);
 	}
 }
 
@@ -190,7 +192,7 @@ static void settle(struct fuzz *f)
 		fail(f, "commands were lost", f->under_way);
 }
 
-static void reset(struct fuzz *f)
+static void cut_power(struct fuzz *f)
 {
 	LIST_HEAD(orphans);
 
@@ -219,7 +221,7 @@ static void fuzz(u64 seed)
 	if (draw(&f, 2))
 		settle(&f);
 	else
-		reset(&f);
+		cut_power(&f);
 	model_exit(&f.model);
 }
 

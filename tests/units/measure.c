@@ -173,7 +173,8 @@ int main(int argc, char **argv)
 	struct profile profile;
 
 	if (argc != 7 || !load_parse(&load, argv, &profile)) {
-		fprintf(stderr, "usage: measure PROFILE read|write|flush random|sequential BYTES DEPTH COUNT\n");
+		fprintf(stderr, "usage: measure PROFILE read|write|flush random|sequential "
+			"BYTES DEPTH COUNT\n");
 		return 2;
 	}
 	load.latency = calloc(load.count, sizeof(u64));

@@ -151,7 +151,8 @@ static void test_ssd_read_is_the_sum_of_its_parts(void)
 	struct bench b;
 
 	p.read_msb_ns = p.read_lsb_ns;
-	parts = p.read_latency_ns + p.read_lsb_ns + 4096000 / p.channel_mbps + 4096000 / p.link_mbps;
+	parts = p.read_latency_ns + p.read_lsb_ns;
+	parts += 4096000 / p.channel_mbps + 4096000 / p.link_mbps;
 	bench_init(&b, &p);
 	latency = run(&b, MODEL_READ, 800, 8);
 	CHECK(latency == parts, "%llu, expected %llu", latency, parts);
@@ -178,7 +179,8 @@ static void test_ssd_dies_work_side_by_side(void)
 	struct profile p = profile_of("ssd");
 	u64 same, other;
 
-	p.read_msb_ns = p.read_lsb_ns = 10 * MSEC;
+	p.read_lsb_ns = 10 * MSEC;
+	p.read_msb_ns = 10 * MSEC;
 	same = two_reads(&p, p.channels * p.dies);
 	other = two_reads(&p, 1);
 	CHECK(same > 20 * MSEC && same < 21 * MSEC, "same die %llu", same);
@@ -266,7 +268,8 @@ static u64 read_under_program(struct profile *p)
 	struct bench b;
 	u64 latency;
 
-	p->channels = p->dies = 1;
+	p->channels = 1;
+	p->dies = 1;
 	bench_init(&b, p);
 	run(&b, MODEL_WRITE, 0, 8);
 	latency = run(&b, MODEL_READ, 800, 8);
@@ -279,7 +282,8 @@ static void test_ssd_read_suspends_program(void)
 	struct profile p = profile_of("ssd");
 	u64 waits, suspends;
 
-	p.program_lsb_ns = p.program_msb_ns = 50 * MSEC;
+	p.program_lsb_ns = 50 * MSEC;
+	p.program_msb_ns = 50 * MSEC;
 	waits = read_under_program(&p);
 	p.suspend_ns = 10 * USEC;
 	suspends = read_under_program(&p);
@@ -353,7 +357,7 @@ static void test_hdd_same_sector_comes_once_a_turn(void)
 	bench_init(&b, &p);
 	run(&b, MODEL_WRITE, 1000, 8);
 	latency = run(&b, MODEL_WRITE, 1000, 8);
-	CHECK(latency > turn - USEC && latency < turn + USEC, "%llu, a turn is %llu", latency, turn);
+	CHECK(latency > turn - USEC && latency < turn + USEC, "%llu of %llu", latency, turn);
 	model_exit(&b.model);
 }
 
@@ -567,8 +571,8 @@ static void test_reset_hands_all_back(void)
 
 		bench_init(&b, &profiles[i]);
 		for (j = 0; j < 64; j++)
-			submit(&b, &cmd[j], j == 40 ? MODEL_FLUSH : j % 3 ? MODEL_WRITE : MODEL_READ,
-			       draw(profiles[i].sectors - 256), j == 40 ? 0 : 256);
+			submit(&b, &cmd[j], j == 40 ? MODEL_FLUSH : j % 3 ? MODEL_WRITE :
+			       MODEL_READ, draw(profiles[i].sectors - 256), j == 40 ? 0 : 256);
 		for (j = 0; j < 5; j++)
 			count += !!step(&b);
 		model_reset(&b.model, &orphans);
