@@ -12,7 +12,7 @@ from pathlib import Path
 from lab import cache, progress, toolbox
 from lab.kernels import Unpacked
 
-PACKAGES = ("fio", "kmod", "util-linux", "e2fsprogs", "xfsprogs", "procps", "gawk", "libaio1t64")
+PACKAGES = ("fio", "kmod", "mount", "util-linux", "e2fsprogs", "xfsprogs", "procps", "gawk", "libaio1t64")
 LEAN = tuple(f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in ("doc", "man", "locale", "info", "perl", "i18n"))
 # What the guest needs to reach its root.
 BOOT_MODULES = ("nfit", "nd_pmem", "crc32c_generic", "ext4", "overlay", "configfs")
@@ -58,7 +58,14 @@ def make_ext4(tar: Path, image: Path) -> None:
     """Make an ext4 image of a tar's content, without a journal, with fixed identifiers and times."""
     size = -(-(tar.stat().st_size * 5 // 4) // (128 * MIB)) * 128
     args = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal,^orphan_file", "-m", "0", "-U", IDENTITY]
-    args += ["-E", f"hash_seed={IDENTITY},lazy_itable_init=0", "-d", "/tmp/in/root.tar", f"/tmp/out/{image.name}", f"{size}M"]
+    args += [
+        "-E",
+        f"hash_seed={IDENTITY},lazy_itable_init=0",
+        "-d",
+        "/tmp/in/root.tar",
+        f"/tmp/out/{image.name}",
+        f"{size}M",
+    ]
     box = toolbox.Sandbox(ro={"/tmp/in": tar.parent}, rw={"/tmp/out": image.parent})
     toolbox.run(args, box, env={"SOURCE_DATE_EPOCH": "1767225600"})
 
@@ -159,4 +166,4 @@ def _pad(out: io.BytesIO, data: bytes) -> None:
 
 def _name(path: str) -> str:
     """A module's name as the kernel writes it."""
-    return path.rsplit("/", 1)[-1].split(".ko")[0].replace("-", "_")
+    return path.rsplit("/", 1)[-1].split(".ko", maxsplit=1)[0].replace("-", "_")

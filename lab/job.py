@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import cache, image, machine, qemu
+from lab import cache, image, machine, progress, qemu
 from lab.errors import GuestCrashed, GuestOutOfMemory, LabError
 from lab.machine import Machine
 
 # What the agent writes to the exit port, as QEMU turns it into an exit status.
 FINISHED = 0x10 << 1 | 1
 TOO_LARGE = 0x11 << 1 | 1
+# Real time, times qemu.WALL_PER_CPU, in which a guest must boot to show that KVM works.
+KVM_TRIAL_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,22 @@ class Outcome:
 
 def key(job: Job) -> str:
     """Names everything that determines a job's outcome, the saved machine included."""
-    files = [part for name, data in sorted(job.files.items()) for part in (name.encode(), data)]
-    return cache.key(machine.get(job.kernel, job.cpus).identity, pack(job), *files)
+    return cache.key(machine.get(job.kernel, job.cpus).identity, " ".join(_accel), pack(job))
+
+
+_accel: tuple[str, ...] = qemu.TCG
+
+
+def try_kvm(kernel: str) -> bool:
+    """Use KVM from now on, in real time, if a guest really boots with it; else say in a line why not."""
+    global _accel
+    _accel = qemu.KVM
+    try:
+        run(Job(kernel, "true", {}, cpu_limit_s=KVM_TRIAL_S))
+    except LabError as error:
+        _accel = qemu.TCG
+        progress.say(f"sluice: KVM boots no guest here ({error.what}); going on with TCG, on the virtual clock")
+    return _accel == qemu.KVM
 
 
 def run(job: Job) -> Outcome:
@@ -89,13 +105,8 @@ def _first(error: BaseException) -> BaseException:
 
 async def _run(saved: Machine, job: Job) -> Outcome:
     with cache.scratch() as run_folder:
-        guest = saved.guest(run_folder)
-        guest.create_exchange()
-        write_job(guest, job)
-        extra = ["-S", "-incoming", "defer", "-serial", "file:/tmp/run/console", "-action", "panic=exit-failure"]
-        async with qemu.start(guest, extra, job.cpu_limit_s) as process:
-            await machine.migrate(process, "migrate-incoming", "file:/tmp/ram/state")
-            await process.execute("cont")
+        guest = prepare(saved, job, run_folder)
+        async with machine.running(saved, guest, job.cpu_limit_s) as process:
             status = await process.end()
         return read_outcome(guest, status)
 
@@ -112,13 +123,16 @@ def pack(job: Job) -> bytes:
     return out.getvalue()
 
 
-def write_job(guest: qemu.Guest, job: Job) -> None:
-    """Put a job's files where the guest reads them."""
+def prepare(saved: Machine, job: Job, run_folder: Path) -> qemu.Guest:
+    """A guest that will find the job's files when it goes on."""
+    guest = saved.guest(run_folder, _accel)
+    guest.create_exchange()
     data = pack(job)
     if len(data) > qemu.EXCHANGE_BYTES:
         raise LabError(f"the job's files are larger than {qemu.EXCHANGE_BYTES >> 20} MiB", "fewer or smaller files")
     with (guest.run / "job").open("r+b") as handle:
         handle.write(data)
+    return guest
 
 
 def read_outcome(guest: qemu.Guest, status: int) -> Outcome:
@@ -148,7 +162,9 @@ def crash(console: str, log: str) -> LabError:
     if "Out of memory" in console:
         return GuestOutOfMemory("the guest ran out of memory", "a smaller job: less data, fewer processes", detail)
     what = next((text for text in lines[first:] if _is_crash(text)), "it ended without a word")
-    return GuestCrashed(f"the guest crashed: {what.split('] ', 1)[-1]}", "./sluice shell   to repeat it by hand", detail)
+    return GuestCrashed(
+        f"the guest crashed: {what.split('] ', 1)[-1]}", "./sluice shell   to repeat it by hand", detail
+    )
 
 
 def _is_crash(text: str) -> bool:

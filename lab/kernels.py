@@ -134,7 +134,9 @@ class _Apt:
         """The packages that make up a release: image, headers and the build tools they name."""
         headers = f"linux-headers-{release}"
         parts = [d for d in self._depends(headers) if d.startswith(("linux-headers-", "linux-kbuild-"))]
-        binary = [d for d in self._depends(f"linux-image-{release}") if d.startswith(("linux-binary-", "linux-modules-"))]
+        binary = [
+            d for d in self._depends(f"linux-image-{release}") if d.startswith(("linux-binary-", "linux-modules-"))
+        ]
         return [f"linux-image-{release}", headers, *parts, *binary]
 
     def download(self, packages: list[str]) -> None:

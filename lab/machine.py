@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from lab import cache, image, kernels, progress, qemu, toolbox
 from lab.errors import SetupFailed
@@ -14,7 +17,9 @@ BOOT_CPU_S = 300
 CLOCK = "lpj=4000000 tsc_early_khz=1000000 clocksource=tsc tsc=reliable no_timer_check"
 REPEATABLE = "nokaslr norandmaps random.trust_cpu=off random.trust_bootloader=off cryptomgr.notests mitigations=off"
 FAIL_FAST = "oops=panic panic=-1 hung_task_panic=1 softlockup_panic=1"
-BOOT_LINE = f"{CLOCK} {REPEATABLE} {FAIL_FAST} console=ttyS0 loglevel=5"
+PLAIN_LINE = f"{REPEATABLE} {FAIL_FAST} console=ttyS0 loglevel=5"
+BOOT_LINE = f"{CLOCK} {PLAIN_LINE}"
+CONSOLE = ("-serial", "file:/tmp/run/console")
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,11 @@ class Machine:
         """Names the saved state itself: two builds that differ by a nanosecond have different names."""
         return (self.folder / "identity").read_text(encoding="ascii")
 
-    def guest(self, run: Path) -> qemu.Guest:
-        """A copy of this machine, with copy-on-write RAM, that works in the folder `run`."""
-        return qemu.Guest(self.root, self.folder / "ram", run, self.cpus, private=True)
+    def guest(self, run: Path, accel: tuple[str, ...] = qemu.TCG) -> qemu.Guest:
+        """A guest that works in the folder `run`: a copy of this machine with copy-on-write RAM, or one to boot."""
+        if accel == qemu.KVM:
+            return qemu.Guest(self.root, run / "ram", run, self.cpus, accel)
+        return qemu.Guest(self.root, self.folder / "ram", run, self.cpus, accel, private=True)
 
 
 def get(kernel_name: str, cpus: int = 1) -> Machine:
@@ -47,12 +54,33 @@ def get(kernel_name: str, cpus: int = 1) -> Machine:
     return machine
 
 
-def boot_arguments(machine: Machine, guest: qemu.Guest) -> tuple[list[str], toolbox.Sandbox]:
-    """The arguments that boot the kernel from its start, and the toolbox in which they mean something."""
+@asynccontextmanager
+async def running(
+    machine: Machine, guest: qemu.Guest, limit_s: float, serial: Sequence[str] = CONSOLE
+) -> AsyncIterator[qemu.Process]:
+    """A guest at work on its job: restored where it runs on the virtual clock, else booted."""
+    if guest.accel == qemu.KVM:
+        async with _booting(machine, guest, PLAIN_LINE, [*serial, "-action", "panic=none"], limit_s) as process:
+            yield process
+        return
+    extra = ["-S", "-incoming", "defer", *serial, "-action", "panic=exit-failure"]
+    async with qemu.start(guest, extra, limit_s) as process:
+        await migrate(process, "migrate-incoming", "file:/tmp/ram/state")
+        await process.execute("cont")
+        yield process
+
+
+@asynccontextmanager
+async def _booting(
+    machine: Machine, guest: qemu.Guest, line: str, extra: Sequence[str], limit_s: float
+) -> AsyncIterator[qemu.Process]:
+    """A guest that boots its kernel from the start."""
     (guest.run / "initramfs").write_bytes(image.initramfs(machine.kernel))
-    args = ["-kernel", "/tmp/kernel/vmlinux", "-initrd", "/tmp/run/initramfs", "-append", BOOT_LINE]
+    boot = ["-kernel", "/tmp/kernel/vmlinux", "-initrd", "/tmp/run/initramfs", "-append", line]
     box = guest.box()
-    return args, replace(box, ro={**box.ro, "/tmp/kernel": machine.kernel.root})
+    box = replace(box, ro={**box.ro, "/tmp/kernel": machine.kernel.root})
+    async with qemu.start(guest, [*boot, *extra], limit_s, box) as process:
+        yield process
 
 
 def without_host_clock(state: bytes) -> bytes:
@@ -77,9 +105,8 @@ def _make(machine: Machine, part: Path) -> None:
 async def _save(machine: Machine, guest: qemu.Guest) -> None:
     """Boot a guest, wait until its agent is ready and write RAM and state beside each other."""
     guest.create_exchange()
-    boot, box = boot_arguments(machine, guest)
-    extra = [*boot, "-serial", "file:/tmp/run/console", "-action", "panic=pause"]
-    async with qemu.start(guest, extra, BOOT_CPU_S, box) as process:
+    extra = [*CONSOLE, "-action", "panic=pause"]
+    async with _booting(machine, guest, BOOT_LINE, extra, BOOT_CPU_S) as process:
         with process.qmp.listener("GUEST_PANICKED") as ready:
             if not await process.event(ready):
                 raise _no_boot(machine, guest)
@@ -96,10 +123,11 @@ async def migrate(process: qemu.Process, verb: str, uri: str) -> None:
         await process.execute(verb, uri=uri)
         status = ""
         while status != "completed":
-            event = await changes.get()
-            status = str(event["data"]["status"])
+            status = str(cast(Mapping[str, object], (await changes.get())["data"])["status"])
             if status == "failed":
-                raise SetupFailed("QEMU could not save or restore a machine", "the same command with an empty SLUICE_CACHE")
+                raise SetupFailed(
+                    "QEMU could not save or restore a machine", "the same command with an empty SLUICE_CACHE"
+                )
 
 
 def _no_boot(machine: Machine, guest: qemu.Guest) -> SetupFailed:

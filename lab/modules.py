@@ -15,6 +15,11 @@ SOURCES = Path(__file__).parent.parent / "kernel"
 
 def build(kernel_name: str) -> dict[str, bytes]:
     """Every module of kernel/ by file name (`mq-prio.ko`), built if its sources changed since."""
+    return {path.name: path.read_bytes() for path in sorted(folder(kernel_name).rglob("*.ko"))}
+
+
+def folder(kernel_name: str) -> Path:
+    """Where the modules for a kernel are, built if their sources changed since."""
     kernel = kernels.get(kernel_name)
     name = f"{kernel.release}-{cache.key(toolbox.identity(), kernel.release, *_sources())}"
 
@@ -24,8 +29,7 @@ def build(kernel_name: str) -> dict[str, bytes]:
             make(kernel, part, "modules")
             toolbox.run(["sh", "-euc", STRIP], toolbox.Sandbox(rw={"/tmp/out": part}))
 
-    folder = cache.once(cache.root() / "build" / name, make_all)
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.ko"))}
+    return cache.once(cache.root() / "build" / name, make_all)
 
 
 def make(kernel: kernels.Unpacked, out: Path, *arguments: str) -> str:

@@ -88,6 +88,15 @@ def _release() -> None:
             _live = None
 
 
+def stop() -> None:
+    """Take the live display away, whoever uses it."""
+    global _live
+    with _lock:
+        if _live is not None:
+            _live.stop()
+            _live = None
+
+
 def _display() -> Progress:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

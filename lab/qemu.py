@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from qemu.qmp import EventListener, QMPClient, QMPError
 
@@ -19,8 +20,8 @@ RAM_MIB = 1024
 EXCHANGE_BYTES = 64 << 20
 # The clock: one instruction is one nanosecond, time with nothing to do is skipped. Without ERMS a copy counts words, not
 # bytes, as a real machine about does; without FSRM because Linux 6.1's memmove takes it that FSRM implies ERMS.
-TCG = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm")
-KVM = ("-accel", "kvm", "-cpu", "host")
+TCG: tuple[str, ...] = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm")
+KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
 # SIGXCPU, as bubblewrap reports it.
 CPU_SPENT = 128 + 24
 # A guest that stands still uses no CPU seconds; a busy host makes a guest up to 7 times slower.
@@ -132,16 +133,16 @@ def line(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbo
 
 
 @asynccontextmanager
-async def start(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox | None = None) -> AsyncIterator[Process]:
+async def start(
+    guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox | None = None
+) -> AsyncIterator[Process]:
     """Start QEMU with a control channel; it is gone when the block ends, however it ends."""
     ours, theirs = socket.socketpair()
     control = ["-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"]
     child = await asyncio.create_subprocess_exec(
         *line(guest, [*control, *extra], limit_s, box),
         pass_fds=[theirs.fileno()],
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=(guest.run / "qemu.log").open("wb"),
-        stderr=asyncio.subprocess.STDOUT,
+        **_files(guest, extra),
     )
     theirs.close()
     qmp = QMPClient("guest")
@@ -158,6 +159,14 @@ async def start(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def _files(guest: Guest, extra: Sequence[str]) -> dict[str, Any]:
+    """QEMU's own messages go to a file; it gets the terminal where the guest is on it."""
+    log = (guest.run / "qemu.log").open("wb")
+    if any(argument.startswith("stdio") for argument in extra):
+        return {"stderr": log}
+    return {"stdin": asyncio.subprocess.DEVNULL, "stdout": log, "stderr": log}
 
 
 async def _connect(qmp: QMPClient, ours: socket.socket, guest: Guest) -> None:

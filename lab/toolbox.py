@@ -7,7 +7,8 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache as memo
 from pathlib import Path
@@ -44,8 +45,16 @@ class Sandbox:
 
 def path() -> Path:
     """The toolbox's folder, made on first use (about a minute, 350 MB to download)."""
-    name = f"toolbox-{cache.key(SUITE, *PACKAGES)}"
-    return cache.once(cache.root() / name, _make)
+    return cache.once(_place(), _make)
+
+
+def exists() -> bool:
+    """Whether the toolbox has been made."""
+    return _place().exists()
+
+
+def _place() -> Path:
+    return cache.root() / f"toolbox-{cache.key(SUITE, *PACKAGES)}"
 
 
 @memo
@@ -57,7 +66,17 @@ def identity() -> str:
 def command(args: Sequence[str], box: Sandbox = Sandbox()) -> list[str]:
     """The command line that runs `args` in the toolbox; its processes die with the caller."""
     line = [_bwrap(), "--ro-bind", str(path()), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
-    line += ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--setenv", "LC_ALL", "C.UTF-8", "--setenv", "HOME", "/tmp"]
+    line += [
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--die-with-parent",
+        "--setenv",
+        "LC_ALL",
+        "C.UTF-8",
+        "--setenv",
+        "HOME",
+        "/tmp",
+    ]
     line += ["--setenv", "PATH", "/usr/sbin:/usr/bin:/sbin:/bin"]
     if os.getuid() != 0:
         line += ["--unshare-user", "--uid", "0", "--gid", "0"]
@@ -76,15 +95,37 @@ def command(args: Sequence[str], box: Sandbox = Sandbox()) -> list[str]:
 
 def run(args: Sequence[str], box: Sandbox = Sandbox(), stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
     """Run a command in the toolbox and return what it prints; SetupFailed with its last lines if it fails."""
-    done = subprocess.run(
-        command(args, box), input=stdin, capture_output=True, check=False, env={**os.environ, **(env or {})}
-    )
-    if done.returncode:
-        raise failed(" ".join(args[:3]), done.stdout + done.stderr)
-    return done.stdout.decode(errors="replace")
+    with _child(command(args, box), {**os.environ, **(env or {})}) as child:
+        stdout, stderr = child.communicate(stdin)
+    if child.returncode:
+        raise failed(" ".join(args[:3]), stdout + stderr)
+    return stdout.decode(errors="replace")
 
 
-def failed(what: str, output: bytes, next_step: str = "the same command again; it goes on where it stopped") -> LabError:
+_children: set[subprocess.Popen[bytes]] = set()
+
+
+@contextmanager
+def _child(args: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process that `stop_all` can end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(args, stdin=pipe, stdout=pipe, stderr=pipe, env=env) as child:
+        _children.add(child)
+        try:
+            yield child
+        finally:
+            _children.discard(child)
+
+
+def stop_all() -> None:
+    """End every program that this process started in or for the toolbox."""
+    for child in list(_children):
+        child.terminate()
+
+
+def failed(
+    what: str, output: bytes, next_step: str = "the same command again; it goes on where it stopped"
+) -> LabError:
     """The error for a command that failed, with the end of what it printed."""
     text = output.decode(errors="replace")
     if "No space left on device" in text:
@@ -105,11 +146,8 @@ def bootstrap(packages: Sequence[str], title: str, target: Path, *options: str) 
     """Make a Debian root of `packages` as a tar file; needs no root where the host allows user namespaces."""
     args = [_need("mmdebstrap"), "--format=tar", *options, f"--include={','.join(packages)}", SUITE, str(target)]
     env = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
-    with progress.step(title) as step:
-        with subprocess.Popen(
-            [*args, *sources()], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=env
-        ) as child:
-            output = _follow(child, step)
+    with progress.step(title) as step, _child([*args, *sources()], env) as child:
+        output = _follow(child, step)
     if child.returncode:
         raise failed("mmdebstrap", output)
 
@@ -128,9 +166,7 @@ def _make(part: Path) -> None:
     try:
         bootstrap(PACKAGES, "Toolbox: Debian 13 with compilers and QEMU", tar, "--variant=apt")
         part.mkdir()
-        done = subprocess.run(
-            ["tar", "-C", part, "--exclude=./dev/*", "-xf", tar], capture_output=True, check=False
-        )
+        done = subprocess.run(["tar", "-C", part, "--exclude=./dev/*", "-xf", tar], capture_output=True, check=False)
         if done.returncode:
             raise failed("unpacking the toolbox", done.stderr)
     finally:
@@ -142,7 +178,9 @@ def _mirrors() -> tuple[str, str]:
     """The main and the security archive that the host's apt knows for its own release."""
     listing = subprocess.run(
         [_need("apt-get"), "indextargets", "--format", "$(RELEASE) $(SITE)", "Created-By: Packages"],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
     sites = dict(line.split(" ", 1) for line in listing.splitlines())
     return pick_mirrors(sites, _codename())
