@@ -201,7 +201,7 @@ static inline void sluice_limit_tags(struct blk_mq_alloc_data *data,
 	if (n >= map->depth)
 		return;
 #ifdef SLUICE_HAS_WORD_DEPTH
-	n = (n << map->shift) / map->depth;
+	n = n * min(1U << map->shift, map->depth) / map->depth;
 #endif
 	data->shallow_depth = max(n, 1U);
 }
@@ -305,11 +305,11 @@ static void wrapper(struct blk_mq_hw_ctx *hctx)				\
 #endif
 
 /*
- * Zoned devices need nothing here. Since 6.10 the core writes a zone in order
- * before the elevator sees a request (dd291d77cc90 "block: Introduce zone write
- * plugging").
- * Before, an elevator had to lock zones and say so in elevator_features; the
- * kernel refuses one that doesn't for a zoned device, which is right.
+ * Zoned devices need nothing here. Since 6.10 the core orders the writes to a
+ * zone before the elevator sees them (dd291d77cc90 "block: Introduce zone write
+ * plugging"). Before, an elevator had to lock zones and say so in
+ * elevator_features; the kernel refuses one that doesn't for a zoned device,
+ * which is right.
  */
 
 #endif
