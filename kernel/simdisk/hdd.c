@@ -167,6 +167,8 @@ static int hdd_init(struct model *model)
 	INIT_LIST_HEAD(&hdd->waiting);
 	INIT_LIST_HEAD(&hdd->room);
 	model->drive = hdd;
+	model->shortest_ns = min3(model->profile.read_latency_ns, model->profile.write_latency_ns,
+				  model->profile.flush_ns);
 	return 0;
 }
 
@@ -570,6 +572,23 @@ static u64 hdd_next(const struct model *model)
 	return hdd->busy_until;
 }
 
+/* The end of a destage completes a command only if one waits for the cache. */
+static u64 hdd_completes(const struct model *model)
+{
+	const struct hdd *hdd = model->drive;
+
+	if (!hdd->cmd && !hdd->flush && list_empty(&hdd->waiting) && list_empty(&hdd->room))
+		return MODEL_NEVER;
+	return hdd->busy_until;
+}
+
+static u64 hdd_soonest(const struct model *model, const struct model_cmd *cmd)
+{
+	if (cmd->stage == HDD_DECODED || cmd->stage == HDD_LINK_WRITE)
+		return model_link_end(model, cmd, cmd->due);
+	return cmd->due;
+}
+
 static void hdd_start(struct model *model, struct model_cmd *cmd)
 {
 	const struct profile *p = &model->profile;
@@ -653,11 +672,13 @@ static void hdd_reset(struct model *model, struct list_head *orphans)
 }
 
 const struct model_ops hdd_ops = {
-	.init	= hdd_init,
-	.exit	= hdd_exit,
-	.start	= hdd_start,
-	.expire	= hdd_expire,
-	.next	= hdd_next,
-	.tick	= hdd_tick,
-	.reset	= hdd_reset,
+	.init		= hdd_init,
+	.exit		= hdd_exit,
+	.start		= hdd_start,
+	.expire		= hdd_expire,
+	.next		= hdd_next,
+	.completes	= hdd_completes,
+	.soonest	= hdd_soonest,
+	.tick		= hdd_tick,
+	.reset		= hdd_reset,
 };

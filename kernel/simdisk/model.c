@@ -133,14 +133,23 @@ void model_submit(struct model *model, struct model_cmd *cmd, u64 now)
  * model_next() - when to call model_advance()
  * @model: the drive
  *
- * Return: time on the caller's clock in ns, or MODEL_NEVER when the drive does
- * nothing until a command is submitted.
+ * Return: a time on the caller's clock in ns before which no command will be
+ * complete, or MODEL_NEVER when there is none. By that time one may be, or a
+ * later time can be told.
  */
 u64 model_next(const struct model *model)
 {
-	u64 at = model_event(model);
+	u64 at = list_empty(&model->done) ? model->ops->completes(model) : 0;
+	const struct model_cmd *cmd;
 
-	return at == MODEL_NEVER ? at : at * model->profile.slowdown;
+	if (model_can_fetch(model) || model_can_run_alone(model))
+		at = min(at, max(model->fetch_at, model->now) + model->shortest_ns);
+	list_for_each_entry(cmd, &model->timed, node) {
+		if (cmd->due >= at)
+			break;
+		at = min(at, model->ops->soonest(model, cmd));
+	}
+	return at == MODEL_NEVER ? at : max(at, model->now) * model->profile.slowdown;
 }
 
 /**
@@ -207,8 +216,29 @@ void model_complete(struct model *model, struct model_cmd *cmd)
 	list_add_tail(&cmd->node, &model->done);
 }
 
+static unsigned int model_direction(const struct model *model, const struct model_cmd *cmd)
+{
+	return model->profile.duplex && cmd->op == MODEL_WRITE;
+}
+
 /**
- * model_link() - send a command's data over the link
+ * model_link_end() - when a command's data would have passed the link
+ * @model: the drive
+ * @cmd: a read or a write
+ * @from: when the data is ready, on the drive's clock
+ *
+ * Return: when the last byte would have passed, on the drive's clock.
+ */
+u64 model_link_end(const struct model *model, const struct model_cmd *cmd, u64 from)
+{
+	u64 free = model->link_free[model_direction(model, cmd)];
+	u64 bytes = (u64)cmd->sectors * SECTOR_BYTES;
+
+	return max(free, from) + model_transfer_ns(bytes, model->profile.link_mbps);
+}
+
+/**
+ * model_link() - send a command's data over the link, now
  * @model: the drive
  * @cmd: a read or a write
  *
@@ -216,12 +246,10 @@ void model_complete(struct model *model, struct model_cmd *cmd)
  */
 u64 model_link(struct model *model, const struct model_cmd *cmd)
 {
-	const struct profile *p = &model->profile;
-	u64 *free = &model->link_free[p->duplex && cmd->op == MODEL_WRITE];
-	u64 bytes = (u64)cmd->sectors * SECTOR_BYTES;
+	u64 end = model_link_end(model, cmd, model->now);
 
-	*free = max(*free, model->now) + model_transfer_ns(bytes, p->link_mbps);
-	return *free;
+	model->link_free[model_direction(model, cmd)] = end;
+	return end;
 }
 
 /**

@@ -2,9 +2,10 @@
 /*
  * A simulated drive, event by event, on a clock that the caller moves.
  *
- * The caller submits commands, asks for the time of the next event, and
+ * The caller submits commands, asks when the next may be complete, and
  * advances the drive to a time, which hands back the commands completed by
- * then. Nothing here allocates or waits after model_init(), so that all of it
+ * then. What happens inside meanwhile is caught up with, in its order: events
+ * that complete nothing cost the caller no interrupt. Nothing here allocates or waits after model_init(), so that all of it
  * may run with interrupts off. The caller serialises all calls on a model.
  *
  * Times given and returned are nanoseconds since model_init(). Inside, a
@@ -70,6 +71,8 @@ struct model;
  *	schedules it, keeps it on a list of its own, or completes it
  * @expire: the stage of @cmd has ended at @model->now
  * @next: time of the drive's own next event, or MODEL_NEVER
+ * @completes: the same, but of one that may complete a command
+ * @soonest: no earlier than this can @cmd, in a stage, be complete
  * @tick: do the drive's own events due at @model->now, so that @next moves on
  * @reset: move every command on a list of the drive's own to @orphans
  */
@@ -79,6 +82,8 @@ struct model_ops {
 	void (*start)(struct model *model, struct model_cmd *cmd);
 	void (*expire)(struct model *model, struct model_cmd *cmd);
 	u64 (*next)(const struct model *model);
+	u64 (*completes)(const struct model *model);
+	u64 (*soonest)(const struct model *model, const struct model_cmd *cmd);
 	void (*tick)(struct model *model);
 	void (*reset)(struct model *model, struct list_head *orphans);
 };
@@ -98,6 +103,8 @@ extern const struct model_ops ssd_ops;
  * @inside: commands fetched and not completed
  * @now: the drive's clock
  * @fetch_at: when the controller can fetch again
+ * @shortest_ns: no command is complete sooner after it was fetched; set by
+ *	ops->init
  * @link_free: when the link is free, by direction (0 to the host)
  */
 struct model {
@@ -111,6 +118,7 @@ struct model {
 	unsigned int inside;
 	u64 now;
 	u64 fetch_at;
+	u64 shortest_ns;
 	u64 link_free[2];
 };
 
@@ -124,6 +132,7 @@ void model_reset(struct model *model, struct list_head *orphans);
 /* For the kinds of drives. */
 void model_schedule(struct model *model, struct model_cmd *cmd, u64 due, u8 stage);
 void model_complete(struct model *model, struct model_cmd *cmd);
+u64 model_link_end(const struct model *model, const struct model_cmd *cmd, u64 from);
 u64 model_link(struct model *model, const struct model_cmd *cmd);
 u32 model_hash(u64 value);
 

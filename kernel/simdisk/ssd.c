@@ -74,6 +74,19 @@ struct ssd {
 	struct ssd_die die[];
 };
 
+/* The least of what ssd_start() schedules. A time of 0: no such command. */
+static u64 ssd_shortest_ns(const struct profile *p)
+{
+	u64 read = p->read_latency_ns + min(p->read_lsb_ns, p->read_msb_ns);
+	u64 shortest = min3(read, p->write_latency_ns, p->flush_ns);
+
+	if (p->discard_ns)
+		shortest = min(shortest, p->discard_ns);
+	if (p->zeroes_ns)
+		shortest = min(shortest, p->zeroes_ns);
+	return shortest;
+}
+
 static int ssd_init(struct model *model)
 {
 	const struct profile *p = &model->profile;
@@ -92,6 +105,7 @@ static int ssd_init(struct model *model)
 	INIT_LIST_HEAD(&ssd->room);
 	INIT_LIST_HEAD(&ssd->drain);
 	model->drive = ssd;
+	model->shortest_ns = ssd_shortest_ns(p);
 	return 0;
 }
 
@@ -311,6 +325,21 @@ static u64 ssd_next(const struct model *model)
 	return ssd->next_program;
 }
 
+/* A program that ends completes a command only if one waits for the buffer. */
+static u64 ssd_completes(const struct model *model)
+{
+	const struct ssd *ssd = model->drive;
+
+	if (list_empty(&ssd->room) && list_empty(&ssd->drain))
+		return MODEL_NEVER;
+	return ssd->next_program;
+}
+
+static u64 ssd_soonest(const struct model *model, const struct model_cmd *cmd)
+{
+	return cmd->stage == SSD_LINK ? model_link_end(model, cmd, cmd->due) : cmd->due;
+}
+
 static void ssd_start(struct model *model, struct model_cmd *cmd)
 {
 	const struct profile *p = &model->profile;
@@ -361,11 +390,13 @@ static void ssd_reset(struct model *model, struct list_head *orphans)
 }
 
 const struct model_ops ssd_ops = {
-	.init	= ssd_init,
-	.exit	= ssd_exit,
-	.start	= ssd_start,
-	.expire	= ssd_expire,
-	.next	= ssd_next,
-	.tick	= ssd_tick,
-	.reset	= ssd_reset,
+	.init		= ssd_init,
+	.exit		= ssd_exit,
+	.start		= ssd_start,
+	.expire		= ssd_expire,
+	.next		= ssd_next,
+	.completes	= ssd_completes,
+	.soonest	= ssd_soonest,
+	.tick		= ssd_tick,
+	.reset		= ssd_reset,
 };

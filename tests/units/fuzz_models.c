@@ -3,7 +3,7 @@
  * Random drives under random commands, and what must hold of each:
  *
  *	- every command completes once, and only after it was submitted
- *	- time never goes back, and the next event is always ahead
+ *	- none completes before the time that the drive told, and that is ahead
  *	- no command waits longer than its drive can possibly need
  *	- a drive without commands comes to rest
  *	- a reset hands back exactly the commands under way
@@ -104,6 +104,13 @@ static u64 patience(const struct profile *p)
 	       p->slowdown;
 }
 
+static bool has_command(const struct profile *p, enum model_op op)
+{
+	if (op == MODEL_DISCARD)
+		return p->discard_ns;
+	return op != MODEL_ZEROES || p->zeroes_ns;
+}
+
 static void random_command(struct fuzz *f, struct model_cmd *cmd)
 {
 	static const u8 ops[] = {
@@ -113,6 +120,8 @@ static void random_command(struct fuzz *f, struct model_cmd *cmd)
 	u64 sectors = f->model.profile.sectors;
 
 	cmd->op = ops[draw(f, ARRAY_SIZE(ops))];
+	if (!has_command(&f->model.profile, cmd->op))
+		cmd->op = MODEL_READ;
 	cmd->sectors = min(draw(f, 4) ? 8 : 1 + draw(f, 2560), sectors);
 	cmd->lba = draw(f, 3) ? draw(f, sectors - cmd->sectors + 1) : sectors - cmd->sectors;
 	if (draw(f, 4) == 0)
@@ -173,7 +182,11 @@ static bool advance(struct fuzz *f)
 	if (next == MODEL_NEVER)
 		return false;
 	if (next + f->model.profile.slowdown <= f->now)
-		fail(f, "the next event has passed", f->now - next);
+		fail(f, "the time told has passed", f->now - next);
+	if (next > f->now)
+		model_advance(&f->model, next - 1, &done);
+	if (!list_empty(&done))
+		fail(f, "a command completed sooner than told", next);
 	f->now = max(f->now, next) + (draw(f, 4) ? 0 : draw(f, 1000000));
 	model_advance(&f->model, f->now, &done);
 	collect(f, &done);

@@ -22,6 +22,7 @@ typedef long long s64;
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define min(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a < _b ? _a : _b; })
 #define max(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a > _b ? _a : _b; })
+#define min3(a, b, c) ({ __auto_type _ab = min(a, b); __auto_type _c = (c); _ab < _c ? _ab : _c; })
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 #define struct_size(pointer, member, count) \
