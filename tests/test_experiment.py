@@ -24,7 +24,7 @@ def answer(one: Job) -> Outcome:
     source = MIX if "mix.fio" in one.files else LOAD
     first = source["jobs"][0]
     jobs = [found for found in source["jobs"] if f"--section={found['jobname']}" in one.script]
-    jobs += [{**first, "jobname": "lower"}] * ("--section=lower" in one.script)
+    jobs += [{**first, "jobname": "trickle"}] * ("--section=trickle" in one.script)
     text = json.dumps({**source, "jobs": jobs}).encode()
     return Outcome(0, {"fio.json": text, "kernel": b"6.12.1\n", "device": b"profile ssd\nstats\n"}, "", "")
 

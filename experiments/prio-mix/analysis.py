@@ -24,7 +24,7 @@ MIXES = {
     "solo": "the database alone",
 }
 DEPTHS = ("1", "8", "32", "128")
-CPU = {"cpu-1": "depth 1", "cpu-16": "depth 16", "cpu-mix": "two ranks"}
+CPU = {"cpu-1": "depth 1", "cpu-16": "depth 16", "cpu-mix": "two ranks active"}
 
 # Scheduler: job, IOPS, mean ms, p99 ms, CPU % (Table IV).
 PAPER_RAW = {
@@ -160,7 +160,7 @@ def _cost() -> Iterator[Judgement]:
     )
     yield Judgement(
         "cpu",
-        "instructions added to an I/O over those that mq-deadline adds, the worst of two depths and two ranks",
+        "instructions added to an I/O over those that mq-deadline adds, the worst of two depths and of two ranks active",
         "≤",
         0.8,
         lambda cells: max(ratio(_added(cells, OURS, name), _added(cells, "mq-deadline", name)) for name in CPU),
