@@ -157,7 +157,8 @@ def _unpack(work: Path, release: str, part: Path) -> None:
     (part / "lib").symlink_to("usr/lib")
     (part / "usr/lib").mkdir(parents=True)
     box = toolbox.Sandbox(rw={"/tmp/in": work / "debs", "/tmp/out": part})
-    script = 'for deb in /tmp/in/*.deb; do dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C /tmp/out; done'
+    untar = "tar -x --keep-directory-symlink -C /tmp/out"
+    script = f'for deb in /tmp/in/*.deb; do dpkg-deb --fsys-tarfile "$deb" | {untar}; done'
     toolbox.run(["sh", "-euc", script], box)
     data = payload((part / "boot" / f"vmlinuz-{release}").read_bytes())
     with progress.step(f"Kernel {release}: decompress"):

@@ -18,8 +18,8 @@ from lab.errors import GuestHung
 
 RAM_MIB = 1024
 EXCHANGE_BYTES = 64 << 20
-# The clock: one instruction is one nanosecond, time with nothing to do is skipped. Without ERMS a copy counts words, not
-# bytes, as a real machine about does; without FSRM because Linux 6.1's memmove takes it that FSRM implies ERMS.
+# The clock: one instruction is one nanosecond, time with nothing to do is skipped. Without ERMS a copy counts words
+# and not bytes, as a real machine about does; without FSRM because Linux 6.1's memmove assumes that it implies ERMS.
 TCG: tuple[str, ...] = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm")
 KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
 # SIGXCPU, as bubblewrap reports it.

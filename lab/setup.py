@@ -10,8 +10,8 @@ from functools import partial
 from lab import cache, image, kernels, machine, modules, progress, toolbox
 
 FIRST_RUN = """\
-sluice: first run. It downloads about 600 MB of Debian packages (toolbox with compilers and QEMU, guest, {count} kernels)
-        into {cache}, where they take 3 GB. Nothing is installed on this host."""
+sluice: first run. It downloads about 600 MB of Debian packages (toolbox with compilers and QEMU, guest,
+        {count} kernels) into {cache}, where they take 3 GB."""
 
 
 def ready(names: Sequence[str], machines: bool = True) -> None:

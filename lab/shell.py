@@ -11,7 +11,8 @@ from lab import cache, job, machine, modules
 from lab.errors import UsageError
 
 GREETING = """\
-echo "Sluice: $(uname -r). Modules are loaded. DEV=$DEV Q=$Q   (. ./lib.sh gives: disk PROFILE, scheduler NAME; exit ends)"
+echo "Sluice on $(uname -r), modules loaded. DEV=$DEV Q=$Q"
+echo ". ./lib.sh gives: disk PROFILE, scheduler NAME. exit ends."
 """
 
 

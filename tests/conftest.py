@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all tests share: --full, and one set-up before the first test that needs a guest."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import kernels, setup
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --full."""
+    parser.addoption("--full", action="store_true", help="run the long tests too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the mark means."""
+    config.addinivalue_line("markers", "full: takes minutes; runs with --full (make check-full)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the long tests unless --full is given."""
+    if not config.getoption("--full"):
+        for item in items:
+            if "full" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="long: make check-full runs it"))
+
+
+@pytest.fixture(scope="session")
+def lab() -> None:
+    """The lab, set up; quick where it is."""
+    setup.ready(kernels.names())
+

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every script of tests/guest in a guest, on every kernel: it passes, and the kernel has nothing to complain about.
+
+The head of a script may say: `# kernels: 6.12` (only there), `# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long),
+`# dmesg: PATTERN` (complaints that the test provokes).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from lab import job, kernels, modules
+from lab.image import GUEST
+
+SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the head of a script asks for."""
+
+    kernels: tuple[str, ...] = kernels.names()
+    cpus: int = 1
+    limit: float = 300.0
+    full: bool = False
+    dmesg: str = ""
+
+
+def head(text: str) -> Head:
+    """Read the head of a script."""
+    said = dict(re.findall(r"^# (kernels|cpus|limit|dmesg): (.+)$", text, re.MULTILINE))
+    return Head(
+        tuple(said.get("kernels", " ".join(kernels.names())).split()),
+        int(said.get("cpus", 1)),
+        float(said.get("limit", 300)),
+        re.search(r"^# full$", text, re.MULTILINE) is not None,
+        said.get("dmesg", ""),
+    )
+
+
+def complaints(dmesg: str, expected: str = "") -> list[str]:
+    """Lines of a kernel log that mean trouble, less those that match `expected`."""
+    found = re.search(r"^TROUBLE='(.*)'$", (GUEST / "lib.sh").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found
+    trouble = [line for line in dmesg.splitlines() if re.search(found[1], line)]
+    return [line for line in trouble if not (expected and re.search(expected, line))]
+
+
+def cases() -> list[object]:
+    """Each script with each kernel that it asks for."""
+    marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
+    return [
+        pytest.param(script, kernel, id=f"{script.stem}-{kernel}", marks=[pytest.mark.full] if told.full else [])
+        for script, told in marks.items()
+        for kernel in told.kernels
+    ]
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(("script", "kernel"), cases())
+def test_guest(script: Path, kernel: str) -> None:
+    """Run one script in one guest."""
+    text = script.read_text(encoding="utf-8")
+    told = head(text)
+    files = {**modules.build(kernel), **{path.name: path.read_bytes() for path in script.parent.glob("*.fio")}}
+    outcome = job.run(job.Job(kernel, text, files, told.cpus, told.limit))
+    said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
+    if "skip" in outcome.files:
+        pytest.skip(outcome.files["skip"].decode().strip())
+    assert outcome.status == 0, f"{said['stdout']}\n{said['stderr']}\n{outcome.dmesg[-4000:]}"
+    assert not complaints(outcome.dmesg, told.dmesg), outcome.dmesg[-8000:]
+
+
+def test_head_is_read() -> None:
+    text = "#!/bin/sh\n# kernels: 6.1\n# cpus: 2\n# full\n# dmesg: I/O error\n"
+    assert head(text) == Head(("6.1",), 2, 300.0, True, "I/O error")
+    assert head("echo") == Head()
+
+
+def test_complaints_are_found_and_excused() -> None:
+    log = "[1.0] WARNING: CPU: 0 at x.c:1\n[1.1] all well\n[1.2] I/O error, dev simdisk-d0, sector 0\n"
+    assert len(complaints(log)) == 2
+    assert complaints(log, "I/O error") == ["[1.0] WARNING: CPU: 0 at x.c:1"]
