@@ -28,6 +28,7 @@ NULL = "null"
 """The device that costs nothing: null_blk, completing inside the submission."""
 RESULTS = Path("results")
 TROUBLE = ("BUG: ", "WARNING: ", "Call Trace:", "INFO: task ")
+SAY_EVERY = 20
 CPU_PER_SECOND = 30
 """CPU seconds of the host that a virtual second may take before a guest counts as hung."""
 
@@ -213,6 +214,18 @@ def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str
     return Job(point.kernel, script(experiment, point, seed), files, cpu_limit_s=limit)
 
 
+SHOW = """\
+# show FOLDER FILE...: what parameters and settings say of themselves, a line `name value` each
+show() (
+	cd "$1"
+	shift
+	for file; do
+		[ ! -f "$file" ] || [ "$file" = stats ] || echo "$file $(cat "$file")"
+	done
+)
+"""
+
+
 def script(experiment: Experiment, point: Point, seed: int) -> str:
     """What the guest does in one run."""
     scheduler = SCHEDULERS[point.scheduler]
@@ -224,12 +237,13 @@ def script(experiment: Experiment, point: Point, seed: int) -> str:
     }
     env = {**point.variant.env, "SEED": str(seed), "RUNTIME": str(seconds(experiment, point))}
     sections = [f"--section={section}" for section in point.variant.sections]
-    return "\n".join(
+    return SHOW + "\n".join(
         [
             ". ./lib.sh",
             *_disk(point.device, own.get("parameters", {})),
             f"scheduler {scheduler.elevator}",
             *(_setting(name, value) for name, value in settings.items()),
+            'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',
             "uname -r >/out/kernel",
             *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
             'export DEVICE="$DEV"',
@@ -240,19 +254,14 @@ def script(experiment: Experiment, point: Point, seed: int) -> str:
 
 
 def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
-    """Lines that make the disk and write a line `name value` for each of its parameters."""
+    """Lines that make the disk and have it say what it is."""
     wanted = [f"{name}={value}" for name, value in settings.items()]
     if device == NULL:
-        lines = [
-            shlex.join(["modprobe", "null_blk", "nr_devices=1", "queue_mode=2", "irqmode=0", *wanted]),
-            "DEV=/dev/nullb0 Q=/sys/block/nullb0/queue",
-        ]
-        folder = "/sys/module/null_blk/parameters"
+        module = shlex.join(["modprobe", "null_blk", "nr_devices=1", "queue_mode=2", "irqmode=0", *wanted])
+        lines, folder = [module, "DEV=/dev/nullb0 Q=/sys/block/nullb0/queue"], "/sys/module/null_blk/parameters"
     else:
-        lines = [shlex.join(["disk", device, *wanted])]
-        folder = "/sys/kernel/config/simdisk/d0"
-    show = '*) echo "${file##*/} $(cat "$file")"'
-    return [*lines, f"for file in {folder}/*; do case $file in */stats) ;; {show} ;; esac; done >/out/device"]
+        lines, folder = [shlex.join(["disk", device, *wanted])], "/sys/kernel/config/simdisk/d0"
+    return [*lines, f"show {folder} $(ls {folder}) >/out/device"]
 
 
 def _setting(name: str, value: str) -> str:
@@ -343,7 +352,10 @@ def _measure(runs: Sequence[Run], fresh: bool, parallel: int) -> None:
 
         def done(number: int, outcome: Outcome) -> None:
             keep(wanted[number], outcome)
-            step.count(next(ended), len(wanted))
+            count = next(ended)
+            step.count(count, len(wanted))
+            if count % SAY_EVERY == 0:
+                progress.say(f"  {count} of {len(wanted)} runs done")
 
         step.count(0, len(wanted))
         job.run_many([run.job for run in wanted], parallel, done)
@@ -396,19 +408,20 @@ def cell(experiment: Experiment, point: Point, runs: Sequence[tuple[str, Mapping
     return Cell(
         first["kernel"].strip(),
         point.device,
-        parameters(first["device"]),
+        lines(first["device"]),
         point.scheduler,
         dict(point.tunables),
         point.variant.name,
         jobs,
         round(1e9 / total, fio.DIGITS) if point.device == NULL and total else 0.0,
+        lines(first["settings"]),
         seconds(experiment, point),
         tuple(key for key, _ in runs),
     )
 
 
-def parameters(text: str) -> dict[str, str]:
-    """What a guest says of its disk: a line `name value` each."""
+def lines(text: str) -> dict[str, str]:
+    """What show() printed in a guest."""
     return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
 
 

@@ -53,10 +53,10 @@ COLUMNS = (
 )
 
 LIMITS = (
-    """One virtual CPU executes one instruction per nanosecond, in order, without caches. Lock contention between CPUs and
-    real cache misses don't show.""",
-    """The disks are models; their parameters are above. The schedulers' own time constants were made for real disks and
-    are not scaled where a model is slower than its disk.""",
+    """One virtual CPU executes one instruction per nanosecond, in order, without caches. Lock contention between CPUs
+    and real cache misses don't show.""",
+    """The disks are models; their parameters are above. The schedulers' own time constants were made for real disks
+    and are not scaled where a model is slower than its disk.""",
     """No noise is not no error: a repeat gives the same figures, so the runs of a cell differ in their seed and start
     offset on purpose.""",
 )

@@ -158,6 +158,7 @@ class Job:
 class Cell:
     """One kernel, device, scheduler, set of tunables and variant, pooled over its seeds.
 
+    tunables are those that were set; settings are those that were in force, as the queue said.
     instructions_per_io is 0 where the CPU was not what limited the job.  inputs holds
     one key for each run; a key stands for everything that went into that run.
     """
@@ -170,6 +171,7 @@ class Cell:
     variant: str
     jobs: tuple[Job, ...]
     instructions_per_io: float = 0.0
+    settings: Mapping[str, str] = field(default_factory=dict)
     seconds: int = 0
     inputs: tuple[str, ...] = ()
 
@@ -190,6 +192,7 @@ class Cell:
             "variant": self.variant,
             "jobs": [job.to_json() for job in self.jobs],
             "cpu": {"instructions_per_io": self.instructions_per_io},
+            "settings": dict(self.settings),
             "seconds": self.seconds,
             "inputs": list(self.inputs),
         }
@@ -205,6 +208,7 @@ class Cell:
             data["variant"],
             tuple(Job.from_json(job) for job in data["jobs"]),
             data["cpu"]["instructions_per_io"],
+            data["settings"],
             data["seconds"],
             tuple(data["inputs"]),
         )

@@ -47,21 +47,35 @@ def job(name: str, iops: float, p99_ms: float, size: int) -> Job:
 def cell(device: str, scheduler: str, variant: str) -> Cell:
     high, p99, low = SIDES[scheduler]
     jobs: tuple[Job, ...] = (job("database", high, p99, 4096), job("backup", low, p99 * 20, 131072))
-    if variant == "solo":
+    if variant == "solo-backup":
+        jobs = (job("backup", 448, 70.0, 131072),)
+    elif variant == "solo":
         jobs = (job("database", 15240, 2.5, 4096),)
     elif variant.startswith("alone"):
         jobs = (job("load", 14000, 1.0, 4096),)
     elif variant in CPU:
         jobs = (job("load", 1e9 / (CPU[variant] + ADDED[scheduler]), 0.1, 4096),)
+    settings = {"iosched/low_share": "8"} if scheduler == "mq-prio" else {}
     cost = CPU[variant] + ADDED[scheduler] if variant in CPU else 0.0
     return Cell(
-        "6.12.1", device, {"profile": device, "channels": "10"}, scheduler, {}, variant, jobs, cost, 10, ("a", "b")
+        "6.12.1",
+        device,
+        {"profile": device, "channels": "10"},
+        scheduler,
+        {},
+        variant,
+        jobs,
+        cost,
+        settings,
+        10,
+        ("a", "b"),
     )
 
 
 def cells(device: str = "ssd") -> tuple[Cell, ...]:
     """A whole run of prio-mix."""
     wanted = [(device, scheduler, variant) for variant in MIXES for scheduler in SCHEDULERS]
+    wanted += [(device, "mq-prio", "solo-backup")]
     wanted += [("ssd", scheduler, variant) for variant in ALONE for scheduler in ("none", "mq-prio")]
     wanted += [("null", scheduler, variant) for variant in CPU for scheduler in SCHEDULERS]
     return tuple(cell(*one) for one in wanted)

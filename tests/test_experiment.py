@@ -26,7 +26,12 @@ def answer(one: Job) -> Outcome:
     jobs = [found for found in source["jobs"] if f"--section={found['jobname']}" in one.script]
     jobs += [{**first, "jobname": "trickle"}] * ("--section=trickle" in one.script)
     text = json.dumps({**source, "jobs": jobs}).encode()
-    return Outcome(0, {"fio.json": text, "kernel": b"6.12.1\n", "device": b"profile ssd\nstats\n"}, "", "")
+    return Outcome(
+        0,
+        {"fio.json": text, "kernel": b"6.12.1\n", "device": b"profile ssd\n", "settings": b"iosched/low_share 8\n"},
+        "",
+        "",
+    )
 
 
 class Guests:
@@ -221,6 +226,8 @@ def test_what_finished_before_an_interrupt_is_kept(guests: Guests) -> None:
 
 
 def test_damaged_output_of_fio_is_told(guests: Guests) -> None:
-    guests.answer = lambda one: Outcome(0, {"fio.json": b"fio: died", "kernel": b"x", "device": b""}, "", "")
+    guests.answer = lambda one: Outcome(
+        0, {"fio.json": b"fio: died", "kernel": b"x", "device": b"", "settings": b""}, "", ""
+    )
     with pytest.raises(fio.FioError, match="fio: died"):
         run("prio-mix")

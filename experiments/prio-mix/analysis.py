@@ -23,6 +23,10 @@ MIXES = {
     "equal": "both best effort 4",
     "solo": "the database alone",
 }
+READING = ("be-levels", "classes")
+BACKUPS_IN_FLIGHT = 32
+LONGEST_PERIOD_S = 1
+"""mq-prio opens a turn at least this often, however slow the device."""
 DEPTHS = ("1", "8", "32", "128")
 CPU = {"cpu-1": "depth 1", "cpu-16": "depth 16", "cpu-mix": "two ranks active"}
 
@@ -79,6 +83,30 @@ def _against_solo(device: str, variant: str) -> Measure:
     )
 
 
+def _share(device: str) -> Measure:
+    """The least that the backup got of its stated share: of what it gets alone, low_share per cent."""
+
+    def measure(cells: Cells) -> float:
+        alone = find(cells, device, OURS, "solo-backup")
+        stated = alone.job("backup").iops * int(alone.settings["iosched/low_share"]) / 100
+        return min(ratio(find(cells, device, OURS, mix).job("backup").spread.iops[0], stated) for mix in READING)
+
+    return measure
+
+
+def _oldest(device: str) -> Measure:
+    """The longest that a request of the backup took, over its bound: those in front of it at the stated rate, and a
+    period."""
+
+    def measure(cells: Cells) -> float:
+        alone = find(cells, device, OURS, "solo-backup")
+        stated = alone.job("backup").iops * int(alone.settings["iosched/low_share"]) / 100
+        bound = BACKUPS_IN_FLIGHT / stated + LONGEST_PERIOD_S
+        return max(find(cells, device, OURS, mix).job("backup").lat.max / 1e9 / bound for mix in READING)
+
+    return measure
+
+
 def _flash(device: str, prefix: str) -> Iterator[Judgement]:
     levels, tuned = f"{device}, levels 1 and 7", "mq-deadline-tuned"
     yield Judgement(
@@ -106,6 +134,16 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
         "<",
         1,
         _against(device, "be-levels", ("bfq", "bfq-strict")),
+    )
+    yield Judgement(
+        f"{prefix}low-share", f"{device}: the least the backup gets over its stated share", "≥", 1, _share(device)
+    )
+    yield Judgement(
+        f"{prefix}low-oldest",
+        f"{device}: the longest that a request of the backup took over the stated bound",
+        "≤",
+        1,
+        _oldest(device),
     )
     for variant, text, limit in (
         ("classes", f"{device}, RT and idle", 1.15),
@@ -160,7 +198,7 @@ def _cost() -> Iterator[Judgement]:
     )
     yield Judgement(
         "cpu",
-        "instructions added to an I/O over those that mq-deadline adds, the worst of two depths and of two ranks active",
+        "instructions added to an I/O over those that mq-deadline adds: depth 1, depth 16, two ranks active, the worst",
         "≤",
         0.8,
         lambda cells: max(ratio(_added(cells, OURS, name), _added(cells, "mq-deadline", name)) for name in CPU),
@@ -311,8 +349,8 @@ def _paper_figures(device: str, cells: Cells) -> Iterator[Figure]:
     yield Figure(
         f"fig-2-{device}",
         f"IOPS on {device} (Fig 2)",
-        "Levels 1 and 7 of best effort, the paper's own mix. "
-        "The backup's requests are 32 times as large as the database's. The paper's disk is another, so that shapes compare, not heights.",
+        "Levels 1 and 7 of best effort, the paper's own mix. The backup's requests are 32 times as large as the "
+        "database's. The paper's disk is another, so that shapes compare, not heights.",
         tuple(
             panel
             for name, jobs in sides.items()
@@ -382,7 +420,7 @@ def _table_3(device: str, cells: Cells) -> Figure:
     return Figure(
         f"table-3-{device}",
         f"Priority separation on {device} (Table III)",
-        "High over low IOPS, low over high mean latency. CPU is what fio reports of one process: user plus system time.",
+        "High over low IOPS, low over high mean latency. CPU: user plus system time of one process, as fio reports it.",
         (Table("levels 1 and 7", columns, tuple(rows), 1, _marked(cells)),),
     )
 
@@ -415,8 +453,9 @@ def _cpu_figure(cells: Cells) -> Figure:
     """Fig 5 and its table; without panels if the cost was not measured."""
     here = {variant: [cell for cell in cells if cell.variant == variant] for variant in CPU}
     text = (
-        "Guest instructions per 4 KiB read on null_blk, which completes inside the submission: the CPU alone is the limit, and one "
-        "instruction takes one nanosecond. fio's own and the block layer's are included; what a scheduler adds is the difference to none."
+        "Guest instructions per 4 KiB read on null_blk, which completes inside the submission: the CPU alone is the "
+        "limit, and one instruction takes one nanosecond. fio's own and the block layer's are included; what a "
+        "scheduler adds is the difference to none."
     )
     if not all(here.values()):
         return Figure("fig-5", "CPU (Fig 5)", text, ())

@@ -1,9 +1,18 @@
+# show FOLDER FILE...: what parameters and settings say of themselves, a line `name value` each
+show() (
+	cd "$1"
+	shift
+	for file; do
+		[ ! -f "$file" ] || [ "$file" = stats ] || echo "$file $(cat "$file")"
+	done
+)
 . ./lib.sh
 disk ssd data=none
-for file in /sys/kernel/config/simdisk/d0/*; do case $file in */stats) ;; *) echo "${file##*/} $(cat "$file")" ;; esac; done >/out/device
+show /sys/kernel/config/simdisk/d0 $(ls /sys/kernel/config/simdisk/d0) >/out/device
 scheduler mq-prio
 echo 16 >"$Q/max_sectors_kb" || fail 'the kernel refuses max_sectors_kb=16'
 echo 7 >"$Q/iosched/low_share" || fail 'the kernel refuses low_share=7'
+show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings
 uname -r >/out/kernel
 export BACKUP=read
 export BACKUP_DEPTH=16

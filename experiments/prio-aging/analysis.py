@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Judges and draws what the share of the lower ranks costs the highest one and gives to the others."""
+
+from collections.abc import Callable, Sequence
+
+from lab.analysis import Judgement, Missing, judge, ratio
+from lab.figure import Figure, Line, Lines, Table, number
+from lab.result import Cell, Claim
+
+KNOB = "low_share"
+MIXES = {"be-levels": "best effort 1 beside best effort 7", "classes": "real time beside idle"}
+
+Cells = Sequence[Cell]
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold at every setting of the knob."""
+    text = "ssd: the least the backup gets over its stated share, at every setting"
+    return judge([Judgement("low-share", text, "≥", 1, _least_share)], cells)
+
+
+def _swept(cells: Cells, variant: str) -> list[Cell]:
+    """The cells of a variant in the order of the knob; Missing if there are none."""
+    found = [cell for cell in cells if cell.variant == variant and KNOB in cell.tunables]
+    if not found:
+        raise Missing(variant)
+    return sorted(found, key=_setting)
+
+
+def _setting(cell: Cell) -> int:
+    return int(cell.tunables[KNOB])
+
+
+def _alone(cells: Cells, job: str, variant: str) -> float:
+    """IOPS of a job that has the disk for itself, the best at any setting."""
+    return max(cell.job(job).iops for cell in _swept(cells, variant))
+
+
+def _least_share(cells: Cells) -> float:
+    alone = _alone(cells, "backup", "solo-backup")
+    return min(
+        ratio(cell.job("backup").spread.iops[0], alone * _setting(cell) / 100)
+        for mix in MIXES
+        for cell in _swept(cells, mix)
+    )
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """A table of the sweep, and its curves."""
+    try:
+        return [_table(cells), _curves(cells)]
+    except Missing:
+        return []
+
+
+def _table(cells: Cells) -> Figure:
+    high, low = _alone(cells, "database", "solo"), _alone(cells, "backup", "solo-backup")
+    panels = tuple(
+        Table(f"{mix}: {text}", COLUMNS, tuple(_row(cell, high, low) for cell in _swept(cells, mix)))
+        for mix, text in MIXES.items()
+    )
+    text = f"Percent are of what each job gets alone: {number(high)} and {number(low)} IOPS. Latencies are in ms."
+    return Figure("sweep", "What a share costs and gives", text, panels, terminal=True)
+
+
+COLUMNS = (f"{KNOB} %", "database IOPS", "% of alone", "its p99", "backup IOPS", "% of alone", "its p99", "its oldest")
+
+
+def _row(cell: Cell, high: float, low: float) -> tuple[str, ...]:
+    database, backup = cell.job("database"), cell.job("backup")
+    return (
+        cell.tunables[KNOB],
+        number(database.iops),
+        number(ratio(database.iops, high) * 100),
+        number(database.lat.p99 / 1e6),
+        number(backup.iops),
+        number(ratio(backup.iops, low) * 100),
+        number(backup.lat.p99 / 1e6),
+        number(backup.lat.max / 1e6),
+    )
+
+
+def _curves(cells: Cells) -> Figure:
+    high, low = _alone(cells, "database", "solo"), _alone(cells, "backup", "solo-backup")
+
+    def curve(title: str, value: Callable[[Cell], float]) -> Lines:
+        lines = tuple(
+            Line(mix, tuple((float(_setting(cell)), value(cell)) for cell in _swept(cells, mix))) for mix in MIXES
+        )
+        return Lines(title, f"{KNOB}, %", "", lines)
+
+    panels = (
+        curve("database, % of its IOPS alone", lambda cell: ratio(cell.job("database").iops, high) * 100),
+        curve("backup, % of its IOPS alone", lambda cell: ratio(cell.job("backup").iops, low) * 100),
+        curve("database, p99 in ms", lambda cell: cell.job("database").lat.p99 / 1e6),
+        curve("backup, p99 in ms", lambda cell: cell.job("backup").lat.p99 / 1e6),
+    )
+    return Figure("curves", "The same as curves", "Each point is a cell of the table.", panels)
