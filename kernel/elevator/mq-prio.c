@@ -54,8 +54,13 @@
 #define MQP_RANK_BE	8
 #define MQP_RANK_IDLE	16
 
-/* Percent of the device's time that lower ranks get beside a higher one. */
-#define MQP_LOW_SHARE_DEFAULT	8
+/*
+ * Percent of the device's time that lower ranks get beside a higher one.  The
+ * higher one's latency grows by as much on a disk, where it waits for whole
+ * turns, and by less on flash.
+ */
+#define MQP_LOW_SHARE_FLASH	10
+#define MQP_LOW_SHARE_ROTATING	5
 #define MQP_LOW_SHARE_MAX	50
 
 /*
@@ -732,7 +737,8 @@ static int mqp_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	INIT_LIST_HEAD(&mqp->urgent);
 	mqp->q = q;
 	mqp->rotating = !blk_queue_nonrot(q);
-	mqp->low_share = MQP_LOW_SHARE_DEFAULT;
+	mqp->low_share = mqp->rotating ? MQP_LOW_SHARE_ROTATING :
+					 MQP_LOW_SHARE_FLASH;
 	mqp->hold_ms = MQP_HOLD_MS_DEFAULT;
 	mqp->turn.size = 1;
 	mqp_init_ranks(mqp);
