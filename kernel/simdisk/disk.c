@@ -3,8 +3,9 @@
  * The block driver: requests become commands of a model, a high resolution
  * timer follows the model's events, completions go back to the block layer.
  *
- * Content is written when the drive is given a command, and read when it has
- * completed it. A command belongs to the model, to the list of hung ones, or
+ * Content is read and changed when the drive has completed a command, so that
+ * one which fails, hangs or is under way when the power goes changes nothing.
+ * A command belongs to the model, to the list of hung ones, or
  * to whoever took it from there under the disk's lock and ends its request.
  */
 #define pr_fmt(fmt) "simdisk: " fmt
@@ -22,9 +23,10 @@
 #define DISK_MAX_RANGE (SZ_1G / SECTOR_SIZE)
 
 /*
- * A write that finds no memory for its content is tried again this often, 3 ms
- * apart (the block layer's delay), then ends as on a full thin disk.
+ * A write that finds no memory for its content goes to the drive again, after
+ * so many ms and so many times, then ends with -ENOMEM.
  */
+#define DISK_MEMORY_WAIT_MS 10
 #define DISK_MEMORY_TRIES 100
 
 /*
@@ -106,7 +108,7 @@ static int disk_write_content(struct disk *disk, struct request *rq)
 	return 0;
 }
 
-static void disk_read_content(struct disk *disk, struct request *rq)
+static int disk_read_content(struct disk *disk, struct request *rq)
 {
 	u64 at = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
 	struct req_iterator iter;
@@ -119,14 +121,15 @@ static void disk_read_content(struct disk *disk, struct request *rq)
 		kunmap_local(to);
 		at += bvec.bv_len;
 	}
+	return 0;
 }
 
-/* Make a command's change to the content. -ENOMEM: try again. */
-static int disk_change_content(struct disk *disk, struct request *rq)
+/* Do to the content what a command says. 0 or -ENOMEM. */
+static int disk_transfer(struct disk *disk, struct request *rq)
 {
-	if (!disk->keeps_data)
-		return 0;
 	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return disk_read_content(disk, rq);
 	case REQ_OP_WRITE:
 		return disk_write_content(disk, rq);
 	case REQ_OP_DISCARD:
@@ -141,12 +144,11 @@ static int disk_change_content(struct disk *disk, struct request *rq)
 /* Take back what the drive has completed, and set the timer to its next event. */
 static void disk_run(struct disk *disk, struct list_head *done)
 {
-	u64 now = disk_now(disk);
 	struct model_cmd *cmd;
 	u64 next;
 
 	lockdep_assert_held(&disk->lock);
-	model_advance(&disk->model, now, done);
+	model_advance(&disk->model, disk_now(disk), done);
 	list_for_each_entry(cmd, done, node) {
 		disk_cmd(cmd)->state = DISK_CMD_DONE;
 		disk->stats.inflight--;
@@ -157,7 +159,7 @@ static void disk_run(struct disk *disk, struct list_head *done)
 	disk->armed = next;
 	if (next == MODEL_NEVER)
 		return;
-	next = max(next, now + DISK_GAP_NS);
+	next = max(next, disk_now(disk) + DISK_GAP_NS);
 	hrtimer_start(&disk->timer, ns_to_ktime(disk->epoch + next), HRTIMER_MODE_ABS_HARD);
 }
 
@@ -236,14 +238,6 @@ static void disk_submit(struct disk *disk, struct disk_cmd *dc)
 	model_submit(&disk->model, &dc->cmd, disk_now(disk));
 }
 
-static blk_status_t disk_no_memory(struct disk_cmd *dc)
-{
-	if (++dc->tries < DISK_MEMORY_TRIES)
-		return BLK_STS_RESOURCE;
-	dc->tries = 0;
-	return BLK_STS_NOSPC;
-}
-
 /* Called by the block layer, interrupts on, from any context that can't sleep. */
 static blk_status_t disk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *bd)
 {
@@ -254,9 +248,6 @@ static blk_status_t disk_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_m
 	LIST_HEAD(done);
 
 	disk_fill(dc, hctx, bd->rq);
-	if (disk_change_content(disk, bd->rq))
-		return disk_no_memory(dc);
-	dc->tries = 0;
 	blk_mq_start_request(bd->rq);
 	spin_lock_irqsave(&disk->lock, flags);
 	powered = disk->powered;
@@ -275,8 +266,15 @@ static void disk_complete_rq(struct request *rq)
 	struct disk *disk = rq->q->queuedata;
 	struct disk_cmd *dc = blk_mq_rq_to_pdu(rq);
 
-	if (disk->keeps_data && req_op(rq) == REQ_OP_READ && !dc->status)
-		disk_read_content(disk, rq);
+	if (disk->keeps_data && !dc->status && disk_transfer(disk, rq)) {
+		if (++dc->tries < DISK_MEMORY_TRIES) {
+			blk_mq_requeue_request(rq, false);
+			blk_mq_delay_kick_requeue_list(rq->q, DISK_MEMORY_WAIT_MS);
+			return;
+		}
+		dc->status = BLK_STS_RESOURCE;
+	}
+	dc->tries = 0;
 	blk_mq_end_request(rq, dc->status);
 }
 
