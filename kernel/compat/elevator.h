@@ -193,8 +193,7 @@ static inline unsigned int sluice_nr_tags(struct blk_mq_alloc_data *data)
  * By words every word yields at least one tag, so that the smallest limit is
  * then the number of words.
  */
-static inline void sluice_limit_tags(struct blk_mq_alloc_data *data,
-				     unsigned int n)
+static inline void sluice_limit_tags(struct blk_mq_alloc_data *data, unsigned int n)
 {
 	struct sbitmap *map = sluice_tag_map(data);
 
@@ -234,34 +233,43 @@ static inline void sluice_may_limit_tags(struct request_queue *q)
  * elevator_queue (49811586be37 "block: move elevator queue allocation logic into
  * blk_mq_init_sched"); before, each elevator did.
  */
+#define SLUICE_INIT_SCHED(wrapper, fn)						\
+	static int wrapper(struct request_queue *q, struct sluice_init_arg *arg)	\
+	{										\
+		return sluice_init_sched(q, arg, fn);					\
+	}
+
 #ifdef SLUICE_HAS_INIT_QUEUE
-#define SLUICE_INIT_SCHED(wrapper, fn)					\
-static int wrapper(struct request_queue *q, struct elevator_queue *eq)	\
-{									\
-	int err = fn(q, eq);						\
-									\
-	if (!err)							\
-		q->elevator = eq;					\
-	return err;							\
+#define sluice_init_arg elevator_queue
+
+static inline int sluice_init_sched(struct request_queue *q, struct elevator_queue *eq,
+				    int (*fn)(struct request_queue *, struct elevator_queue *))
+{
+	int err = fn(q, eq);
+
+	if (!err)
+		q->elevator = eq;
+	return err;
 }
 #else
-struct elevator_queue *elevator_alloc(struct request_queue *q,
-				      struct elevator_type *type);
+#define sluice_init_arg elevator_type
 
-#define SLUICE_INIT_SCHED(wrapper, fn)					\
-static int wrapper(struct request_queue *q, struct elevator_type *type)	\
-{									\
-	struct elevator_queue *eq = elevator_alloc(q, type);		\
-	int err;							\
-									\
-	if (!eq)							\
-		return -ENOMEM;						\
-	err = fn(q, eq);						\
-	if (err)							\
-		kobject_put(&eq->kobj);					\
-	else								\
-		q->elevator = eq;					\
-	return err;							\
+struct elevator_queue *elevator_alloc(struct request_queue *q, struct elevator_type *type);
+
+static inline int sluice_init_sched(struct request_queue *q, struct elevator_type *type,
+				    int (*fn)(struct request_queue *, struct elevator_queue *))
+{
+	struct elevator_queue *eq = elevator_alloc(q, type);
+	int err;
+
+	if (!eq)
+		return -ENOMEM;
+	err = fn(q, eq);
+	if (err)
+		kobject_put(&eq->kobj);
+	else
+		q->elevator = eq;
+	return err;
 }
 #endif
 
@@ -276,17 +284,17 @@ static int wrapper(struct request_queue *q, struct elevator_type *type)	\
  * @fn must bear to be called again.
  */
 #ifdef SLUICE_HAS_QUEUE_DEPTH
-#define SLUICE_DEPTH_UPDATED(wrapper, fn)				\
-static void wrapper(struct request_queue *q)				\
-{									\
-	fn(q);								\
-}
+#define SLUICE_DEPTH_UPDATED(wrapper, fn)			\
+	static void wrapper(struct request_queue *q)		\
+	{							\
+		fn(q);						\
+	}
 #else
-#define SLUICE_DEPTH_UPDATED(wrapper, fn)				\
-static void wrapper(struct blk_mq_hw_ctx *hctx)				\
-{									\
-	fn(hctx->queue);						\
-}
+#define SLUICE_DEPTH_UPDATED(wrapper, fn)			\
+	static void wrapper(struct blk_mq_hw_ctx *hctx)		\
+	{							\
+		fn(hctx->queue);				\
+	}
 #endif
 
 /*
