@@ -361,13 +361,20 @@ def _measure(runs: Sequence[Run], fresh: bool, parallel: int) -> None:
         job.run_many([run.job for run in wanted], parallel, done)
 
 
+REFUSED = "FAIL: the kernel refuses"
+
+
 def keep(run: Run, outcome: Outcome) -> None:
-    """Keep a finished run's files; LabError, and nothing kept, if the run failed or the kernel complained."""
+    """Keep a finished run's files; nothing is kept if the run failed or the kernel complained.
+
+    UsageError if the kernel refused a setting, otherwise LabError.
+    """
     problem = _problem(outcome)
     if problem:
         output = outcome.files.get("stderr", b"").decode(errors="replace") or outcome.console
         detail = "\n".join(output.splitlines()[-20:])
-        raise LabError(f"the run {run.title}: {problem}", "./sluice shell   to repeat it by hand", detail)
+        kind = UsageError if REFUSED in output else LabError
+        raise kind(f"the run {run.title}: {problem}", "./sluice shell   to repeat it by hand", detail)
 
     def fill(part: Path) -> None:
         part.mkdir()

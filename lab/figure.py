@@ -194,9 +194,9 @@ def _axes(panel: Lines, points: Sequence[tuple[float, float]]) -> _Axes:
 def _grid(axes: _Axes) -> Iterator[str]:
     for tick in _ticks(axes.y_range, axes.log):
         yield _segment(LEFT, axes.y(tick), WIDTH - 8, axes.y(tick), "grid")
-        yield _text(LEFT - 6, axes.y(tick) + 4, number(tick), "end", "dim")
+        yield _text(LEFT - 6, axes.y(tick) + 4, f"{tick:,g}", "end", "dim")
     for tick in _ticks(axes.x_range, False):
-        yield _text(axes.x(tick), PLOT_HEIGHT - BOTTOM + 15, number(tick), "middle", "dim")
+        yield _text(axes.x(tick), PLOT_HEIGHT - BOTTOM + 15, f"{tick:,g}", "middle", "dim")
 
 
 def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:

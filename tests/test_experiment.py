@@ -208,6 +208,7 @@ def test_a_failed_run_is_told_and_not_kept(guests: Guests, bad: Outcome, told: s
     with pytest.raises(LabError, match="./sluice shell") as caught:
         run("prio-mix")
     assert told in str(caught.value)
+    assert isinstance(caught.value, UsageError) == ("refuses" in told)
     assert not list((cache.root() / "results").glob("*/fio.json"))
 
 
