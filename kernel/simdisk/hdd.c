@@ -254,6 +254,17 @@ static u64 hdd_ahead_limit(const struct model *model, const struct hdd_segment *
 	return min(ahead->wanted + p->readahead_kib * 2, p->sectors);
 }
 
+/* Reading on ends: the arm is needed elsewhere, or the buffer is full. */
+static void hdd_leave(struct model *model)
+{
+	struct hdd *hdd = model->drive;
+
+	if (!hdd->ahead)
+		return;
+	hdd->track = hdd_place(model, hdd->ahead->end).track;
+	hdd->ahead = NULL;
+}
+
 /* Bring the segment that is being read on up to date. */
 static void hdd_read_on(struct model *model)
 {
@@ -261,13 +272,16 @@ static void hdd_read_on(struct model *model)
 	struct hdd *hdd = model->drive;
 	u64 elapsed = min(model->now - hdd->ahead_at, HDD_AHEAD_NS);
 	const struct hdd_zone *zone;
-	u64 sectors;
+	u64 sectors, limit;
 
 	if (!hdd->ahead)
 		return;
 	zone = hdd_zone(hdd, hdd->ahead_from);
 	sectors = div64_u64(elapsed * zone->spt, hdd->rev_ns + p->skew_ns);
-	hdd->ahead->end = min(hdd->ahead_from + sectors, hdd_ahead_limit(model, hdd->ahead));
+	limit = hdd_ahead_limit(model, hdd->ahead);
+	hdd->ahead->end = min(hdd->ahead_from + sectors, limit);
+	if (hdd->ahead->end == limit)
+		hdd_leave(model);
 }
 
 /* The segment that holds a read's first sector, or ends there. */
@@ -294,12 +308,9 @@ static u64 hdd_missing(struct hdd *hdd, const struct model_cmd *cmd)
 }
 
 /* Is the head, reading on, about to come to what the command misses? */
-static bool hdd_continues(const struct model *model, const struct model_cmd *cmd)
+static bool hdd_continues(struct hdd *hdd, const struct model_cmd *cmd)
 {
-	struct hdd *hdd = model->drive;
-
-	return cmd->op == MODEL_READ && hdd->ahead && hdd_segment(hdd, cmd->lba) == hdd->ahead &&
-	       hdd->ahead->end < hdd_ahead_limit(model, hdd->ahead);
+	return cmd->op == MODEL_READ && hdd->ahead && hdd_segment(hdd, cmd->lba) == hdd->ahead;
 }
 
 static struct hdd_segment *hdd_oldest_segment(struct hdd *hdd)
@@ -358,7 +369,7 @@ static u64 hdd_cmd_cost(struct model *model, const struct model_cmd *cmd)
 	struct hdd *hdd = model->drive;
 	struct hdd_place place;
 
-	if (hdd_continues(model, cmd))
+	if (hdd_continues(hdd, cmd))
 		return 0;
 	place = hdd_place(model, hdd_missing(hdd, cmd));
 	return hdd_position_ns(model, place, cmd->op == MODEL_WRITE);
@@ -417,17 +428,6 @@ static struct hdd_extent *hdd_choose_extent(struct model *model, u64 cost)
 	return best;
 }
 
-/* The arm is needed for something that isn't the continuation. */
-static void hdd_leave(struct model *model)
-{
-	struct hdd *hdd = model->drive;
-
-	if (!hdd->ahead)
-		return;
-	hdd->track = hdd_place(model, hdd->ahead->end).track;
-	hdd->ahead = NULL;
-}
-
 static void hdd_start_extent(struct model *model, struct hdd_extent *extent)
 {
 	struct hdd *hdd = model->drive;
@@ -446,7 +446,7 @@ static void hdd_start_cmd(struct model *model, struct model_cmd *cmd)
 	u64 from = hdd_missing(hdd, cmd);
 	u64 cost;
 
-	if (!hdd_continues(model, cmd))
+	if (!hdd_continues(hdd, cmd))
 		hdd_leave(model);
 	cost = hdd_cmd_cost(model, cmd);
 	hdd->busy_until = model->now + cost +

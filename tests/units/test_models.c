@@ -388,6 +388,24 @@ static void test_hdd_zones_and_readahead(void)
 	CHECK(stream_mbps(&p, 0) < outer / 2, "%llu without readahead", stream_mbps(&p, 0));
 }
 
+static void test_hdd_readahead_stops_when_full(void)
+{
+	struct profile p = profile_of("hdd");
+	u64 bytes = 0, start;
+	struct bench b;
+
+	bench_init(&b, &p);
+	run(&b, MODEL_READ, 0, 8);
+	b.now += 10 * SEC;
+	start = b.now;
+	for (bytes = 4096; bytes < 64 << 20; bytes += 131072)
+		run(&b, MODEL_READ, bytes / 512, 256);
+	bytes -= p.readahead_kib << 10;
+	CHECK((bytes * 1000) / (b.now - start) <= p.outer_mbps * 101 / 100,
+	      "%llu MB/s, faster than the medium", (bytes * 1000) / (b.now - start));
+	model_exit(&b.model);
+}
+
 /* Time for 32 random reads, @depth at a time. */
 static u64 hdd_random_reads(unsigned int depth)
 {
@@ -602,6 +620,7 @@ static const struct {
 	TEST(hdd_mean_seek_is_8_15_of_the_range),
 	TEST(hdd_same_sector_comes_once_a_turn),
 	TEST(hdd_zones_and_readahead),
+	TEST(hdd_readahead_stops_when_full),
 	TEST(hdd_picks_the_shortest_positioning),
 	TEST(hdd_age_cap),
 	TEST(hdd_flush_destages),
