@@ -27,6 +27,13 @@ KERNELS = (
     Kernel("6.12", "trixie", "gcc-14"),
 )
 DEFAULT = "6.12"
+CHECKPATCH = """\
+names="*/scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.checkpatch"
+cd /tmp/out
+set -f
+dpkg-deb --fsys-tarfile /tmp/in/source.deb | tar -xO --wildcards '*.tar.xz' | xz -dc |
+    tar -x --strip-components=2 --wildcards $names
+"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,20 @@ def get(name: str) -> Unpacked:
     cache.once(link, lambda part: part.symlink_to(_fetch(kernel).name))
     root = link.resolve()
     return Unpacked(kernel, root.name, root)
+
+
+def checkpatch() -> Path:
+    """The folder of the kernel's own checkpatch.pl; its only package is the kernel's source (150 MB, fetched once)."""
+    kernel = _find(DEFAULT)
+
+    def fetch(part: Path) -> None:
+        with progress.step("checkpatch: download Debian's kernel source for it"), cache.scratch() as work:
+            _Apt(kernel, work).download([f"linux-source-{kernel.name}"])
+            next((work / "debs").iterdir()).rename(work / "debs/source.deb")
+            part.mkdir()
+            toolbox.run(["sh", "-euc", CHECKPATCH], toolbox.Sandbox(rw={"/tmp/in": work / "debs", "/tmp/out": part}))
+
+    return cache.once(cache.root() / "checkpatch", fetch)
 
 
 def payload(image: bytes) -> bytes:

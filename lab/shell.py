@@ -7,12 +7,13 @@ import asyncio
 import shlex
 import sys
 
-from lab import cache, job, machine, modules
+from lab import cache, job, machine, modules, qemu
 from lab.errors import UsageError
 
 GREETING = """\
 echo "Sluice on $(uname -r), modules loaded. DEV=$DEV Q=$Q"
 echo ". ./lib.sh gives: disk PROFILE, scheduler NAME. exit ends."
+PS1='sluice# ' exec bash --norc -i
 """
 
 
@@ -29,14 +30,14 @@ def prompt(kernel: str, device: str | None) -> job.Job:
     built = modules.build(kernel)
     load = [f"load {shlex.quote(name.removesuffix('.ko'))}" for name in built]
     disk = [f"disk {shlex.quote(device)}"] if device else []
-    script = "\n".join(["DEV= Q=", ". ./lib.sh", *load, *disk, "export DEV Q PS1='sluice# '", GREETING])
+    script = "\n".join(["DEV= Q=", ". ./lib.sh", *load, *disk, "export DEV Q", GREETING])
     return job.Job(kernel, script, {**built, "interactive": b""}, cpu_limit_s=24 * 3600)
 
 
 async def _run(prompt: job.Job) -> None:
     saved = machine.get(prompt.kernel, prompt.cpus)
     with cache.scratch() as folder:
-        guest = job.prepare(saved, prompt, folder)
+        guest = qemu.in_real_time(job.prepare(saved, prompt, folder))
         terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")
         async with machine.running(saved, guest, prompt.cpu_limit_s, terminal) as process:
             await process.child.wait()

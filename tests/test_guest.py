@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every script of tests/guest in a guest, on every kernel: it passes, and the kernel has nothing to complain about.
 
-The head of a script may say: `# kernels: 6.12` (only there), `# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long),
-`# dmesg: PATTERN` (complaints that the test provokes).
+The head of a script may say: `# kernels: 6.12` (only there), `# cpus: 2`, `# limit: 300` (CPU seconds), `# full`
+(long), `# dmesg: PATTERN` (complaints that the test provokes).
 """
 
 from __future__ import annotations
