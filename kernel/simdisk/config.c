@@ -38,8 +38,8 @@ static int config_must_be_off(struct config *config, const char *what)
 {
 	if (!config_powered(config))
 		return 0;
-	pr_err("%s: %s can't change while power is 1; write 0 to power first\n",
-	       config->disk.name, what);
+	pr_err("%s: %s can't change while power is 1; write 0 to power first\n", config->disk.name,
+	       what);
 	return -EBUSY;
 }
 
@@ -74,13 +74,13 @@ static int config_set(struct config *config, const struct profile_parameter *par
 	if (error == -EINVAL)
 		pr_err("%s: profile %s has no %s\n", disk->name, disk->profile.name, par->name);
 	if (error == -ERANGE)
-		pr_err("%s: %s takes %llu to %llu, not %llu\n",
-		       disk->name, par->name, par->least, par->most, value);
+		pr_err("%s: %s takes %llu to %llu, not %llu\n", disk->name, par->name, par->least,
+		       par->most, value);
 	return error;
 }
 
-static ssize_t config_parameter_store(struct config_item *item, const char *name,
-				      const char *text, size_t length)
+static ssize_t config_parameter_store(struct config_item *item, const char *name, const char *text,
+				      size_t length)
 {
 	struct config *config = to_config(item);
 	u64 value;
@@ -94,16 +94,16 @@ static ssize_t config_parameter_store(struct config_item *item, const char *name
 	return error ?: length;
 }
 
-#define PARAMETER(name, ...)								\
-static ssize_t config_##name##_show(struct config_item *item, char *page)		\
-{											\
-	return config_parameter_show(item, #name, page);				\
-}											\
-static ssize_t config_##name##_store(struct config_item *item, const char *text,	\
-				     size_t length)					\
-{											\
-	return config_parameter_store(item, #name, text, length);			\
-}
+#define PARAMETER(name, ...)                                                             \
+	static ssize_t config_##name##_show(struct config_item *item, char *page)        \
+	{                                                                                \
+		return config_parameter_show(item, #name, page);                         \
+	}                                                                                \
+	static ssize_t config_##name##_store(struct config_item *item, const char *text, \
+					     size_t length)                              \
+	{                                                                                \
+		return config_parameter_store(item, #name, text, length);                \
+	}
 
 #include "parameters.h"
 #undef PARAMETER
@@ -221,8 +221,8 @@ static ssize_t config_stats_show(struct config_item *item, char *page)
 			  "read %llu\nwrite %llu\nfua %llu\nflush %llu\ndiscard %llu\n"
 			  "zeroes %llu\nfailed %llu\nhung %llu\ninflight %llu\n",
 			  s.started[MODEL_READ], s.started[MODEL_WRITE], s.fua,
-			  s.started[MODEL_FLUSH], s.started[MODEL_DISCARD],
-			  s.started[MODEL_ZEROES], s.failed, s.hung, s.inflight);
+			  s.started[MODEL_FLUSH], s.started[MODEL_DISCARD], s.started[MODEL_ZEROES],
+			  s.failed, s.hung, s.inflight);
 }
 
 static ssize_t config_power_show(struct config_item *item, char *page)
@@ -277,13 +277,14 @@ static ssize_t config_power_store(struct config_item *item, const char *text, si
 	return error ?: length;
 }
 
-#define ATTRIBUTE(name) {					\
-	.ca_name	= #name,				\
-	.ca_mode	= 0644,					\
-	.ca_owner	= THIS_MODULE,				\
-	.show		= config_##name##_show,			\
-	.store		= config_##name##_store,		\
-}
+#define ATTRIBUTE(name)                         \
+	{                                       \
+		.ca_name = #name,               \
+		.ca_mode = 0644,                \
+		.ca_owner = THIS_MODULE,        \
+		.show = config_##name##_show,   \
+		.store = config_##name##_store, \
+	}
 
 #define PARAMETER(name, ...) ATTRIBUTE(name),
 
@@ -295,10 +296,10 @@ static struct configfs_attribute config_attributes[] = {
 	ATTRIBUTE(hang_every),
 	ATTRIBUTE(power),
 	{
-		.ca_name	= "stats",
-		.ca_mode	= 0444,
-		.ca_owner	= THIS_MODULE,
-		.show		= config_stats_show,
+		.ca_name = "stats",
+		.ca_mode = 0444,
+		.ca_owner = THIS_MODULE,
+		.show = config_stats_show,
 	},
 };
 
@@ -318,9 +319,9 @@ static struct configfs_item_operations config_item_ops = {
 };
 
 static const struct config_item_type config_type = {
-	.ct_item_ops	= &config_item_ops,
-	.ct_attrs	= config_attrs,
-	.ct_owner	= THIS_MODULE,
+	.ct_item_ops = &config_item_ops,
+	.ct_attrs = config_attrs,
+	.ct_owner = THIS_MODULE,
 };
 
 /* mkdir. The name becomes that of a block device. */
@@ -329,8 +330,8 @@ static struct config_item *config_make(struct config_group *group, const char *n
 	struct config *config;
 
 	if (strlen(name) > DISK_NAME_LEN - sizeof("simdisk-")) {
-		pr_err("%s: a name takes up to %zu characters\n",
-		       name, DISK_NAME_LEN - sizeof("simdisk-"));
+		pr_err("%s: a name takes up to %zu characters\n", name,
+		       DISK_NAME_LEN - sizeof("simdisk-"));
 		return ERR_PTR(-ENAMETOOLONG);
 	}
 	config = kzalloc(sizeof(*config), GFP_KERNEL);
@@ -354,13 +355,13 @@ static void config_drop(struct config_group *group, struct config_item *item)
 }
 
 static struct configfs_group_operations config_group_ops = {
-	.make_item	= config_make,
-	.drop_item	= config_drop,
+	.make_item = config_make,
+	.drop_item = config_drop,
 };
 
 static const struct config_item_type config_root_type = {
-	.ct_group_ops	= &config_group_ops,
-	.ct_owner	= THIS_MODULE,
+	.ct_group_ops = &config_group_ops,
+	.ct_owner = THIS_MODULE,
 };
 
 static struct configfs_subsystem config_root = {

@@ -308,9 +308,9 @@ static enum blk_eh_timer_return disk_timeout(struct request *rq)
 }
 
 static const struct blk_mq_ops disk_mq_ops = {
-	.queue_rq	= disk_queue_rq,
-	.complete	= disk_complete_rq,
-	.timeout	= disk_timeout,
+	.queue_rq = disk_queue_rq,
+	.complete = disk_complete_rq,
+	.timeout = disk_timeout,
 };
 
 static const struct block_device_operations disk_fops = {

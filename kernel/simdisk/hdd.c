@@ -290,8 +290,7 @@ static struct hdd_segment *hdd_segment(struct hdd *hdd, u64 lba)
 	unsigned int i;
 
 	for (i = 0; i < HDD_SEGMENTS; i++)
-		if (hdd->segment[i].lba <= lba && lba <= hdd->segment[i].end &&
-		    hdd->segment[i].end)
+		if (hdd->segment[i].lba <= lba && lba <= hdd->segment[i].end && hdd->segment[i].end)
 			return &hdd->segment[i];
 	return NULL;
 }
@@ -449,8 +448,8 @@ static void hdd_start_cmd(struct model *model, struct model_cmd *cmd)
 	if (!hdd_continues(hdd, cmd))
 		hdd_leave(model);
 	cost = hdd_cmd_cost(model, cmd);
-	hdd->busy_until = model->now + cost +
-			  hdd_media_ns(model, from, cmd->lba + cmd->sectors - from);
+	hdd->busy_until =
+		model->now + cost + hdd_media_ns(model, from, cmd->lba + cmd->sectors - from);
 	hdd->cmd = cmd;
 	list_del_init(&cmd->node);
 }
@@ -672,13 +671,13 @@ static void hdd_reset(struct model *model, struct list_head *orphans)
 }
 
 const struct model_ops hdd_ops = {
-	.init		= hdd_init,
-	.exit		= hdd_exit,
-	.start		= hdd_start,
-	.expire		= hdd_expire,
-	.next		= hdd_next,
-	.completes	= hdd_completes,
-	.soonest	= hdd_soonest,
-	.tick		= hdd_tick,
-	.reset		= hdd_reset,
+	.init = hdd_init,
+	.exit = hdd_exit,
+	.start = hdd_start,
+	.expire = hdd_expire,
+	.next = hdd_next,
+	.completes = hdd_completes,
+	.soonest = hdd_soonest,
+	.tick = hdd_tick,
+	.reset = hdd_reset,
 };

@@ -5,8 +5,9 @@
  * The caller submits commands, asks when the next may be complete, and
  * advances the drive to a time, which hands back the commands completed by
  * then. What happens inside meanwhile is caught up with, in its order: events
- * that complete nothing cost the caller no interrupt. Nothing here allocates or waits after model_init(), so that all of it
- * may run with interrupts off. The caller serialises all calls on a model.
+ * that complete nothing cost the caller no interrupt. Nothing here allocates
+ * or waits after model_init(), so that all of it may run with interrupts off.
+ * The caller serialises all calls on a model.
  *
  * Times given and returned are nanoseconds since model_init(). Inside, a
  * drive lives on its own clock, slowed by the profile's slowdown.

@@ -390,13 +390,13 @@ static void ssd_reset(struct model *model, struct list_head *orphans)
 }
 
 const struct model_ops ssd_ops = {
-	.init		= ssd_init,
-	.exit		= ssd_exit,
-	.start		= ssd_start,
-	.expire		= ssd_expire,
-	.next		= ssd_next,
-	.completes	= ssd_completes,
-	.soonest	= ssd_soonest,
-	.tick		= ssd_tick,
-	.reset		= ssd_reset,
+	.init = ssd_init,
+	.exit = ssd_exit,
+	.start = ssd_start,
+	.expire = ssd_expire,
+	.next = ssd_next,
+	.completes = ssd_completes,
+	.soonest = ssd_soonest,
+	.tick = ssd_tick,
+	.reset = ssd_reset,
 };

@@ -24,8 +24,7 @@ void store_free(struct store *store)
 	struct page *page;
 	unsigned long index;
 
-	xa_for_each(&store->pages, index, page)
-		__free_page(page);
+	xa_for_each(&store->pages, index, page) __free_page(page);
 	xa_destroy(&store->pages);
 }
 

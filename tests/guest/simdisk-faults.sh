@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# dmesg: I/O error|timeout error
 # A command that fails, one that hangs, one that is only slow, and no memory left.
 . ./lib.sh
 

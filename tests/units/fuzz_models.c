@@ -114,8 +114,8 @@ static bool has_command(const struct profile *p, enum model_op op)
 static void random_command(struct fuzz *f, struct model_cmd *cmd)
 {
 	static const u8 ops[] = {
-		MODEL_READ, MODEL_READ, MODEL_READ, MODEL_WRITE, MODEL_WRITE, MODEL_WRITE,
-		MODEL_FLUSH, MODEL_DISCARD, MODEL_ZEROES,
+		MODEL_READ,  MODEL_READ,  MODEL_READ,	 MODEL_WRITE,  MODEL_WRITE,
+		MODEL_WRITE, MODEL_FLUSH, MODEL_DISCARD, MODEL_ZEROES,
 	};
 	u64 sectors = f->model.profile.sectors;
 

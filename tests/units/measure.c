@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 
 	if (argc != 7 || !load_parse(&load, argv, &profile)) {
 		fprintf(stderr, "usage: measure PROFILE read|write|flush random|sequential "
-			"BYTES DEPTH COUNT\n");
+				"BYTES DEPTH COUNT\n");
 		return 2;
 	}
 	load.latency = calloc(load.count, sizeof(u64));

@@ -11,14 +11,15 @@
 static const char *test_name;
 static int failures;
 
-#define CHECK(condition, ...) do {						\
-	if (!(condition)) {							\
-		printf("%s:%d: %s: %s: ", __FILE__, __LINE__, test_name, #condition);\
-		printf(__VA_ARGS__);						\
-		printf("\n");							\
-		failures++;							\
-	}									\
-} while (0)
+#define CHECK(condition, ...)                                                                 \
+	do {                                                                                  \
+		if (!(condition)) {                                                           \
+			printf("%s:%d: %s: %s: ", __FILE__, __LINE__, test_name, #condition); \
+			printf(__VA_ARGS__);                                                  \
+			printf("\n");                                                         \
+			failures++;                                                           \
+		}                                                                             \
+	} while (0)
 
 /**
  * struct bench - a drive and a clock
@@ -105,8 +106,8 @@ static void test_profiles_in_range(void)
 			bool ours = par->kinds & p.kind;
 
 			CHECK(ours || !value, "%s %s", p.name, par->name);
-			CHECK(profile_set(&p, par, value) == (ours ? 0 : -EINVAL),
-			      "%s %s %llu", p.name, par->name, value);
+			CHECK(profile_set(&p, par, value) == (ours ? 0 : -EINVAL), "%s %s %llu",
+			      p.name, par->name, value);
 		}
 	}
 }
@@ -210,8 +211,8 @@ static void test_ssd_buffer_then_flash_speed(void)
 	steady = write_bytes(&b, 64 << 20, false);
 	random = write_bytes(&b, 64 << 20, true);
 	CHECK(first < MSEC, "into the empty buffer %llu", first);
-	CHECK(steady > flash * 98 / 100 && steady < flash * 102 / 100,
-	      "%llu, flash takes %llu", steady, flash);
+	CHECK(steady > flash * 98 / 100 && steady < flash * 102 / 100, "%llu, flash takes %llu",
+	      steady, flash);
 	CHECK(random > steady * p.random_wa_pct / 103 && random < steady * p.random_wa_pct / 97,
 	      "random %llu sequential %llu", random, steady);
 	model_exit(&b.model);
@@ -343,8 +344,8 @@ static void test_hdd_mean_seek_is_8_15_of_the_range(void)
 	/* One rate everywhere: else addresses are not uniform over tracks. */
 	p.inner_mbps = p.outer_mbps;
 	mean = mean_seek(&p, 20000);
-	CHECK(mean > expected * 98 / 100 && mean < expected * 102 / 100,
-	      "%llu, expected %llu", mean, expected);
+	CHECK(mean > expected * 98 / 100 && mean < expected * 102 / 100, "%llu, expected %llu",
+	      mean, expected);
 }
 
 static void test_hdd_same_sector_comes_once_a_turn(void)
@@ -589,8 +590,11 @@ static void test_reset_hands_all_back(void)
 
 		bench_init(&b, &profiles[i]);
 		for (j = 0; j < 64; j++)
-			submit(&b, &cmd[j], j == 40 ? MODEL_FLUSH : j % 3 ? MODEL_WRITE :
-			       MODEL_READ, draw(profiles[i].sectors - 256), j == 40 ? 0 : 256);
+			submit(&b, &cmd[j],
+			       j == 40 ? MODEL_FLUSH
+			       : j % 3 ? MODEL_WRITE
+				       : MODEL_READ,
+			       draw(profiles[i].sectors - 256), j == 40 ? 0 : 256);
 		for (j = 0; j < 5; j++)
 			count += !!step(&b);
 		model_reset(&b.model, &orphans);

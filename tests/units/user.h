@@ -20,11 +20,25 @@ typedef long long s64;
 #define U64_MAX UINT64_MAX
 #define GFP_KERNEL 0
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-#define min(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a < _b ? _a : _b; })
-#define max(a, b) ({ __auto_type _a = (a); __auto_type _b = (b); _a > _b ? _a : _b; })
-#define min3(a, b, c) ({ __auto_type _ab = min(a, b); __auto_type _c = (c); _ab < _c ? _ab : _c; })
-#define container_of(pointer, type, member) \
-	((type *)((char *)(pointer) - offsetof(type, member)))
+#define min(a, b)                     \
+	({                            \
+		__auto_type _a = (a); \
+		__auto_type _b = (b); \
+		_a < _b ? _a : _b;    \
+	})
+#define max(a, b)                     \
+	({                            \
+		__auto_type _a = (a); \
+		__auto_type _b = (b); \
+		_a > _b ? _a : _b;    \
+	})
+#define min3(a, b, c)                        \
+	({                                   \
+		__auto_type _ab = min(a, b); \
+		__auto_type _c = (c);        \
+		_ab < _c ? _ab : _c;         \
+	})
+#define container_of(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
 #define struct_size(pointer, member, count) \
 	(sizeof(*(pointer)) + (count) * sizeof((pointer)->member[0]))
 
@@ -54,17 +68,17 @@ struct list_head {
 
 #define LIST_HEAD(name) struct list_head name = { &(name), &(name) }
 #define list_first_entry(list, type, member) container_of((list)->next, type, member)
-#define list_entry_at(position, entry, member) \
-	container_of(position, __typeof__(*(entry)), member)
-#define list_for_each_entry(entry, list, member) \
+#define list_entry_at(position, entry, member) container_of(position, __typeof__(*(entry)), member)
+#define list_for_each_entry(entry, list, member)                                           \
 	for (entry = list_entry_at((list)->next, entry, member); &entry->member != (list); \
 	     entry = list_entry_at(entry->member.next, entry, member))
-#define list_for_each_entry_reverse(entry, list, member) \
+#define list_for_each_entry_reverse(entry, list, member)                                   \
 	for (entry = list_entry_at((list)->prev, entry, member); &entry->member != (list); \
 	     entry = list_entry_at(entry->member.prev, entry, member))
-#define list_for_each_entry_safe(entry, after, list, member) \
-	for (entry = list_entry_at((list)->next, entry, member), \
-	     after = list_entry_at(entry->member.next, entry, member); &entry->member != (list); \
+#define list_for_each_entry_safe(entry, after, list, member)          \
+	for (entry = list_entry_at((list)->next, entry, member),      \
+	    after = list_entry_at(entry->member.next, entry, member); \
+	     &entry->member != (list);                                \
 	     entry = after, after = list_entry_at(after->member.next, after, member))
 
 static inline void INIT_LIST_HEAD(struct list_head *list)
