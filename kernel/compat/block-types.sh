@@ -289,4 +289,4 @@ forward >"$work/forward"
 features >"$work/features"
 header block-types forward types sizes prototypes
 header features features
-ln -sfn "$btf" "$folder/vmlinux"
+ln -sfn "$(realpath "$btf")" "$folder/vmlinux"
