@@ -96,7 +96,7 @@ describe()
 {
 	[ -e "$work/$1" ] ||
 		pahole -F btf -C "$1" "$btf" >"$work/$1" 2>/dev/null || true
-	[ -s "$work/$1" ] || refuse "no type $1"
+	grep -qw -- "$1" "$work/$1" || refuse "no type $1"
 }
 
 # emit NAME: writes a type as C. BTF keeps neither __bitwise nor __user, which

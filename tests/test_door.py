@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The door to the kernel (kernel/compat): what it finds in each kernel, what it refuses, what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab import kernels, modules, toolbox
+from lab.errors import LabError
+
+# Stands in for a program of the dwarves package and passes on what it says, altered by sed.
+STAND_IN = """
+mkdir /tmp/bin
+printf '#!/bin/sh\\n/usr/bin/%s "$@" | sed "%s"\\n' "$PROGRAM" "$FAULT" >/tmp/bin/$PROGRAM
+chmod +x /tmp/bin/$PROGRAM
+PATH=/tmp/bin:$PATH /tmp/kernel/compat/block-types.sh "$RELEASE" "/lib/modules/$RELEASE/build" /tmp/out /tmp/vmlinux
+cat /tmp/out/compat/features.h
+"""
+
+
+def features(kernel: kernels.Unpacked, program: str = "pahole", fault: str = "") -> str:
+    """The features.h of a kernel of which `program` gives a view altered by the sed script `fault`."""
+    box = kernel.box()
+    box = replace(box, ro={**box.ro, "/tmp/kernel": modules.SOURCES, "/tmp/vmlinux": kernel.vmlinux})
+    env = {"RELEASE": kernel.release, "PROGRAM": program, "FAULT": fault}
+    return toolbox.run(["sh", "-euc", STAND_IN], box, env=env)
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("name", "present", "absent"),
+    [
+        ("6.1", ("WORD_DEPTH", "SHOULD_MERGE"), ("INSERT_FLAGS", "INIT_QUEUE", "HRTIMER_SETUP")),
+        ("6.12", ("INSERT_FLAGS", "SHOULD_MERGE"), ("WORD_DEPTH", "INIT_QUEUE", "HRTIMER_SETUP")),
+    ],
+)
+def test_features(name: str, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
+    """Each kernel's differences are found in its type data and headers."""
+    found = features(kernels.get(name))
+    assert all(f"#define SLUICE_HAS_{feature} 1" in found for feature in present)
+    assert not any(f"SLUICE_HAS_{feature}" in found for feature in absent)
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("program", "fault", "reason"),
+    [
+        ("pahole", "/(.limit_depth)/d", "no member limit_depth of struct elevator_mq_ops"),
+        ("pahole", "s/, blk_insert_t)/, long)/", "struct elevator_mq_ops has an unknown member insert_requests"),
+        ("pahole", "/struct elevator_queue {/,/^}/d", "no type elevator_queue"),
+        ("pfunct", "/elv_rb_find/d", "no function elv_rb_find"),
+    ],
+)
+def test_refuses(program: str, fault: str, reason: str) -> None:
+    """A kernel that isn't as expected is refused with the reason and the next step."""
+    with pytest.raises(LabError) as refusal:
+        features(kernels.get(kernels.DEFAULT), program, fault)
+    assert f"sluice: {reason}" in refusal.value.detail
+    assert "next:" in refusal.value.detail
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("name", kernels.names())
+def test_modules(name: str) -> None:
+    """Modules carry type data and a licence, an elevator the alias that the kernel asks for."""
+    built = modules.build(name)
+    assert set(built) >= {"mq-prio.ko", "simdisk.ko"}
+    assert all(b".BTF\0" in module and b"license=GPL" in module for module in built.values())
+    assert b"alias=mq-prio-iosched\0" in built["mq-prio.ko"]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("name", kernels.names())
+def test_same_bytes_elsewhere(name: str, tmp_path: Path) -> None:
+    """The folder in which modules are built leaves no trace in them."""
+    modules.make(kernels.get(name), tmp_path, "O=/tmp/out/elsewhere", "modules")
+    toolbox.run(["sh", "-euc", modules.STRIP], toolbox.Sandbox(rw={"/tmp/out": tmp_path}))
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*.ko")} == modules.build(name)
