@@ -21,17 +21,20 @@
  *    when the next one opens, so that turns take low_share percent of the time
  *    however much waits.
  *
- * The cost of a turn is what the device spent on it, learned from completions:
- * the time from the last completion before it (or from the turn's start) to
- * its own, summed over its requests.  That is the transfer on a drive whose
- * link is the limit, and seek, rotation and transfer on a disk.  With cost C,
- * share S per cent and time R in the device, turns open every
+ * The cost of a request is what the device spent on it, learned from
+ * completions: the time from the one before it (or from the turn's start) to
+ * its own.  On a disk that is seek, rotation and transfer.  On flash requests
+ * overlap, and the time also holds others' work: the least that was seen lately
+ * is the read's own.  With C for the cost of a turn, S for the share in per
+ * cent and R for the turn's time inside the device, turns open every
  *
- *	max(R, min(C * 100 / S, 1 s))
+ *	max(R, min(C * 95 / S, 1 s))
  *
- * and where R is the larger on flash, turns grow by a request each until the
- * share is met again.  So a request with N older lower ones before it, in
- * turns of T, is dispatched within (N / T + 1) of these periods.
+ * Where R is the larger on flash, a turn has as many requests as it takes to
+ * meet the share, but no more than S per cent of what the higher rank has
+ * inside the device: where requests don't wait for each other, that is the
+ * share.  So a request with N older lower ones before it, in turns of T, is
+ * dispatched within (N / T + 1) of these periods.
  *
  * With one rank active nothing of this runs: requests pass in arrival order
  * (in sector order with a deadline on a rotating disk), merge structures are
@@ -82,6 +85,12 @@
  */
 #define MQP_TURN_SECTORS	(1024 * 1024 >> SECTOR_SHIFT)
 
+/* The share is a promise: turns open a little early, by what the cost may err. */
+#define MQP_PROMISE_PCT		95
+
+/* On flash, the least cost of a read is forgotten in about so many reads. */
+#define MQP_UNIT_RISE		64
+
 /* No turn, however long the device stalled, keeps the next away for longer. */
 #define MQP_PERIOD_MAX_NS	NSEC_PER_SEC
 
@@ -127,9 +136,10 @@ struct mqp_rank {
  * @rank: the rank whose turn it is
  * @left: budget: requests on flash, sectors on a rotating disk
  * @issued: requests of this turn inside the device
- * @size: requests in a turn on flash, follows the device
  * @start_ns: when the first request went
  * @cost_ns: device time of the requests that finished
+ * @unit_ns: device time of one request, on flash
+ * @stay_ns: how long the last turn was inside the device
  * @next_ns: when the next turn may open
  * @count: turns so far
  */
@@ -137,9 +147,10 @@ struct mqp_turn {
 	unsigned int rank;
 	int left;
 	unsigned int issued;
-	unsigned int size;
 	u64 start_ns;
 	u64 cost_ns;
+	u64 unit_ns;
+	u64 stay_ns;
 	u64 next_ns;
 	u64 count;
 };
@@ -399,7 +410,31 @@ static unsigned int mqp_longest_waiting(const struct mqp_data *mqp,
 	return best;
 }
 
-static void mqp_turn_begin(struct mqp_data *mqp, unsigned long lower, u64 now)
+/* The time that must pass for @cost of lower ranks' device time. */
+static u64 mqp_period(const struct mqp_data *mqp, u64 cost)
+{
+	return min(div_u64(cost * MQP_PROMISE_PCT, READ_ONCE(mqp->low_share)),
+		   (u64)MQP_PERIOD_MAX_NS);
+}
+
+/*
+ * Requests in a turn on flash: one, and those that came due while the last turn
+ * was inside the device, within lower ranks' share of the device's queue.
+ */
+static unsigned int mqp_turn_size(const struct mqp_data *mqp, unsigned int top,
+				  u64 now)
+{
+	const struct mqp_turn *turn = &mqp->turn;
+	unsigned int inside = atomic_read(&mqp->rank[top].issued);
+	u64 late = min(now - turn->next_ns, turn->stay_ns);
+	u64 due = div64_u64(late, max(mqp_period(mqp, turn->unit_ns), 1ULL));
+
+	return clamp_t(u64, 1 + due, 1,
+		       max(inside * READ_ONCE(mqp->low_share) / 100, 1U));
+}
+
+static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top,
+			   unsigned long lower, u64 now)
 {
 	struct mqp_turn *turn = &mqp->turn;
 	unsigned int i = mqp_longest_waiting(mqp, lower);
@@ -407,7 +442,8 @@ static void mqp_turn_begin(struct mqp_data *mqp, unsigned long lower, u64 now)
 	u64 waited = now - mqp_oldest(r)->start_time_ns;
 
 	turn->rank = i;
-	turn->left = mqp->rotating ? MQP_TURN_SECTORS : turn->size;
+	turn->left = mqp->rotating ? MQP_TURN_SECTORS :
+				     mqp_turn_size(mqp, top, now);
 	turn->start_ns = now;
 	turn->cost_ns = 0;
 	turn->count++;
@@ -429,7 +465,7 @@ static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top,
 	now = ktime_get_ns();
 	if (now < turn->next_ns)
 		return false;
-	mqp_turn_begin(mqp, lower, now);
+	mqp_turn_begin(mqp, top, lower, now);
 	return true;
 }
 
@@ -444,21 +480,33 @@ static struct request *mqp_turn_take(struct mqp_data *mqp)
 }
 
 /*
- * The turn's last request is done: sets the time of the next turn so that its
- * cost is low_share percent of the period.  A period that was missed, because
- * the device kept the turn for longer, is made up for once, not hoarded; on
- * flash the turn then grows, and shrinks back when it need not be larger.
+ * One of the turn's requests is done, @spent after the completion before it.
+ * On flash a read is charged the least lately seen: down at once, up slowly.  A
+ * write ends in the drive's buffer and costs more than it shows: it is charged
+ * in full.
+ */
+static void mqp_turn_charge(struct mqp_data *mqp, u64 spent, bool write)
+{
+	struct mqp_turn *turn = &mqp->turn;
+
+	if (!mqp->rotating && !write && turn->unit_ns)
+		spent = min(spent, turn->unit_ns +
+				   turn->unit_ns / MQP_UNIT_RISE + 1);
+	turn->unit_ns = spent;
+	turn->cost_ns += spent;
+}
+
+/*
+ * The turn's last request is done: sets the time of the next turn so that this
+ * one's cost is low_share percent of the period.  What the device delayed is
+ * made up for in the next turn, time in which nothing waited is not hoarded.
  */
 static void mqp_turn_end(struct mqp_data *mqp, u64 now)
 {
 	struct mqp_turn *turn = &mqp->turn;
-	u64 period = min(div_u64(turn->cost_ns * 100, READ_ONCE(mqp->low_share)),
-			 (u64)MQP_PERIOD_MAX_NS);
+	u64 period = mqp_period(mqp, turn->cost_ns);
 
-	if (now - turn->start_ns > period)
-		turn->size = min(turn->size + 1, (unsigned int)mqp->q->nr_requests);
-	else if (turn->size > 1)
-		turn->size--;
+	turn->stay_ns = now - turn->start_ns;
 	turn->next_ns = max(turn->next_ns + period, turn->start_ns);
 	turn->left = 0;
 	trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns, period);
@@ -668,7 +716,8 @@ out:
 }
 
 /* A request left the device while ranks compete. */
-static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last)
+static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last,
+			bool write)
 {
 	u64 now = ktime_get_ns();
 	struct mqp_turn *turn = &mqp->turn;
@@ -679,7 +728,7 @@ static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last)
 		if (state == MQP_TURN) {
 			u64 from = max(turn->start_ns, mqp->last_done_ns);
 
-			turn->cost_ns += now > from ? now - from : 0;
+			mqp_turn_charge(mqp, now > from ? now - from : 0, write);
 			if (!--turn->issued)
 				mqp_turn_end(mqp, now);
 		}
@@ -704,7 +753,7 @@ static void mqp_finish_request(struct request *rq)
 	WRITE_ONCE(r->last, jiffies);
 	last = atomic_dec_and_test(&r->issued);
 	if (state == MQP_TURN || mqp_competing(mqp))
-		mqp_account(mqp, state, last);
+		mqp_account(mqp, state, last, op_is_write(req_op(rq)));
 }
 
 /* Life of the scheduler */
@@ -740,7 +789,6 @@ static int mqp_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	mqp->low_share = mqp->rotating ? MQP_LOW_SHARE_ROTATING :
 					 MQP_LOW_SHARE_FLASH;
 	mqp->hold_ms = MQP_HOLD_MS_DEFAULT;
-	mqp->turn.size = 1;
 	mqp_init_ranks(mqp);
 	sluice_hrtimer_setup(&mqp->timer, mqp_timer, CLOCK_MONOTONIC,
 			     HRTIMER_MODE_ABS);
@@ -830,9 +878,9 @@ static int mqp_state_show(void *data, struct seq_file *m)
 			   r->queued ? now - mqp_oldest(r)->start_time_ns : 0,
 			   r->max_wait_ns);
 	}
-	seq_printf(m, "turns %llu size %u issued %u cost_ns %llu\n",
-		   mqp->turn.count, mqp->turn.size, mqp->turn.issued,
-		   mqp->turn.cost_ns);
+	seq_printf(m, "turns %llu issued %u unit_ns %llu cost_ns %llu stay_ns %llu\n",
+		   mqp->turn.count, mqp->turn.issued, mqp->turn.unit_ns,
+		   mqp->turn.cost_ns, mqp->turn.stay_ns);
 	spin_unlock_irq(&mqp->lock);
 	return 0;
 }
