@@ -43,8 +43,8 @@ struct request *elv_rb_latter_request(struct request_queue *q, struct request *r
 void elv_rqhash_add(struct request_queue *q, struct request *rq);
 void elv_rqhash_del(struct request_queue *q, struct request *rq);
 bool elv_bio_merge_ok(struct request *rq, struct bio *bio);
-bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio,
-			    unsigned int nr_segs, struct request **merged);
+bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs,
+			    struct request **merged);
 bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq,
 				   struct list_head *free);
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
@@ -114,8 +114,7 @@ static inline bool sluice_rq_mergeable(const struct request *rq)
 	case REQ_OP_WRITE:
 	case REQ_OP_DISCARD:
 	case REQ_OP_SECURE_ERASE:
-		return !(rq->cmd_flags & REQ_NOMERGE_FLAGS) &&
-		       !(rq->rq_flags & RQF_NOMERGE_FLAGS);
+		return !(rq->cmd_flags & REQ_NOMERGE_FLAGS) && !(rq->rq_flags & RQF_NOMERGE_FLAGS);
 	default:
 		return false;
 	}
@@ -233,10 +232,10 @@ static inline void sluice_may_limit_tags(struct request_queue *q)
  * elevator_queue (49811586be37 "block: move elevator queue allocation logic into
  * blk_mq_init_sched"); before, each elevator did.
  */
-#define SLUICE_INIT_SCHED(wrapper, fn)						\
-	static int wrapper(struct request_queue *q, struct sluice_init_arg *arg)	\
-	{										\
-		return sluice_init_sched(q, arg, fn);					\
+#define SLUICE_INIT_SCHED(wrapper, fn)                                           \
+	static int wrapper(struct request_queue *q, struct sluice_init_arg *arg) \
+	{                                                                        \
+		return sluice_init_sched(q, arg, fn);                            \
 	}
 
 #ifdef SLUICE_HAS_INIT_QUEUE
@@ -284,16 +283,16 @@ static inline int sluice_init_sched(struct request_queue *q, struct elevator_typ
  * @fn must bear to be called again.
  */
 #ifdef SLUICE_HAS_QUEUE_DEPTH
-#define SLUICE_DEPTH_UPDATED(wrapper, fn)			\
-	static void wrapper(struct request_queue *q)		\
-	{							\
-		fn(q);						\
+#define SLUICE_DEPTH_UPDATED(wrapper, fn)            \
+	static void wrapper(struct request_queue *q) \
+	{                                            \
+		fn(q);                               \
 	}
 #else
-#define SLUICE_DEPTH_UPDATED(wrapper, fn)			\
-	static void wrapper(struct blk_mq_hw_ctx *hctx)		\
-	{							\
-		fn(hctx->queue);				\
+#define SLUICE_DEPTH_UPDATED(wrapper, fn)               \
+	static void wrapper(struct blk_mq_hw_ctx *hctx) \
+	{                                               \
+		fn(hctx->queue);                        \
 	}
 #endif
 
