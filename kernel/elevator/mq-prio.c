@@ -526,7 +526,7 @@ static void mqp_arm(struct mqp_data *mqp)
 
 	if (!mqp_lower_issued(mqp, top))
 		at = mqp->turn.next_ns;
-	if (!mqp_active(&mqp->rank[top], 0))
+	if (!mqp->rank[top].queued && !atomic_read(&mqp->rank[top].issued))
 		at = min(at, now + jiffies_to_nsecs(mqp_hold(mqp) + 1));
 	if (at != U64_MAX)
 		hrtimer_start(&mqp->timer, ns_to_ktime(max(at, now)),
