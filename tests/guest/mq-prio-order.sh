@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# What waits behind a busy device goes by rank, and within a rank in order of arrival; only a turn is an exception.
+. ./lib.sh
+
+tracing=/sys/kernel/tracing
+
+# One request at a time, each for 50 ms. Turns of lower ranks open once a second, the longest period.
+disk ssd queue_depth=1 slots=1 slowdown=1000 read_cmd_ns=50000 read_lsb_ns=1 read_msb_ns=1 read_latency_ns=0 data=none
+scheduler mq-prio
+echo 64 >"$Q/nr_requests"
+echo 2 >"$Q/nomerges"
+echo 1 >"$Q/iosched/low_share"
+for event in block/block_rq_insert block/block_rq_issue sluice/mq_prio_turn; do
+	echo 1 >$tracing/events/$event/enable
+done
+
+# The MiB that a job reads follows its rank. RT 0 keeps the device busy; the others come from the lowest on.
+job() {
+	echo "--name=rank$1 --prioclass=$2 --prio=$3 --offset=$1m --startdelay=$4ms"
+}
+# shellcheck disable=SC2046  # words on purpose
+fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=6 --rw=randread --bs=4k --size=1m \
+	--number_ios=6 --output=/dev/null $(job 0 1 0 0) $(job 16 3 0 20) $(job 15 2 7 40) $(job 12 2 4 60) \
+	$(job 8 2 0 80) $(job 1 1 1 100)
+
+# The sector follows the device, the kind of request, its size and a pair of brackets.
+tr , ' ' <$tracing/trace | awk -v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev")" '
+	function rank(  i) {
+		for (i = 1; $i != "()"; i++);
+		sector = $(i + 1)
+		return int(sector / 2048)
+	}
+	index($0, ": " dev " ") == 0 { next }
+	/mq_prio_turn:/ { turns++ }
+	/block_rq_insert:/ { r = rank(); fifo[r, last[r]++ + 0] = sector }
+	/block_rq_issue:/ {
+		r = rank()
+		if (fifo[r, first[r] + 0] != sector)
+			print "rank " r ": sector " sector " is not the oldest, " fifo[r, first[r] + 0] " is"
+		first[r]++
+		match($0, /[0-9]+\.[0-9]+:/)
+		now = substr($0, RSTART, RLENGTH) * 1000
+		if (!issued++)
+			start = now
+		order = order " " r
+		# All have come when the sixth is issued; a request is chosen before the device is free for it.
+		if (issued < 7)
+			next
+		for (higher in last)
+			if (higher + 0 < r && first[higher] + 0 < last[higher]) {
+				exceptions++
+				break
+			}
+	}
+	END {
+		print "order:" order
+		if (issued != 36)
+			print issued " issued"
+		if (exceptions > turns)
+			print exceptions " went before their betters, in " turns " turns"
+		# One that was missed is made up for.
+		if (turns < 2 || turns > 3)
+			print turns " turns in 1.8 s, with one a second"
+		# The device does nothing while the scheduler waits for more of a rank, hold_ms after its last.
+		if (now - start > 35 * 50 + 5 * 20)
+			print "it took " now - start " ms, 50 each"
+	}' >/tmp/verdict
+cat /tmp/verdict
+[ "$(wc -l </tmp/verdict)" = 1 ] || fail "wrong order"
