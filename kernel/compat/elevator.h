@@ -232,10 +232,10 @@ static inline void sluice_may_limit_tags(struct request_queue *q)
  * elevator_queue (49811586be37 "block: move elevator queue allocation logic into
  * blk_mq_init_sched"); before, each elevator did.
  */
-#define SLUICE_INIT_SCHED(wrapper, fn)                                           \
-	static int wrapper(struct request_queue *q, struct sluice_init_arg *arg) \
-	{                                                                        \
-		return sluice_init_sched(q, arg, fn);                            \
+#define SLUICE_INIT_SCHED(wrapper, fn)                                                     \
+	static int wrapper(struct request_queue *q, struct sluice_init_arg *wrapper##_arg) \
+	{                                                                                  \
+		return sluice_init_sched(q, wrapper##_arg, fn);                            \
 	}
 
 #ifdef SLUICE_HAS_INIT_QUEUE
