@@ -85,10 +85,17 @@ def host_space() -> Iterator[None]:
         raise host_full() from error
 
 
-def host_full() -> HostFull:
+def need_space(mib: int) -> None:
+    """HostFull unless the cache's disk has that many MiB free."""
+    root().mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(root()).free < mib << 20:
+        raise host_full(f"has less than {mib} MiB free")
+
+
+def host_full(how: str = "is full") -> HostFull:
     """The error for a host disk without room."""
     return HostFull(
-        f"the disk that holds {root()} is full",
+        f"the disk that holds {root()} {how}",
         f"df -h {root()}   and make room, or put the cache elsewhere: SLUICE_CACHE=/path ./sluice …",
     )
 

@@ -7,7 +7,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,16 @@ TOP = Path(__file__).parent.parent
 
 def main() -> int:
     """Run the command line; returns the exit status."""
-    signal.signal(signal.SIGTERM, _interrupt)
     options = _parser().parse_args()
+    return guarded(lambda: int(options.do(options)))
+
+
+def guarded(action: Callable[[], int]) -> int:
+    """Do something; whatever goes wrong ends in a sentence and an exit status, and in no process left behind."""
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         with cache.host_space():
-            return int(options.do(options))
+            return action()
     except LabError as error:
         print(error, file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else LAB_FAILED

@@ -94,6 +94,7 @@ def without_host_clock(state: bytes) -> bytes:
 
 
 def _make(machine: Machine, part: Path) -> None:
+    cache.need_space(qemu.RAM_MIB)
     with progress.step(f"Machine with {machine.kernel.release}: boot and save"), cache.scratch() as run:
         part.mkdir()
         guest = qemu.Guest(machine.root, part / "ram", run, machine.cpus)

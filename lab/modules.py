@@ -21,7 +21,6 @@ def build(kernel_name: str) -> dict[str, bytes]:
 def folder(kernel_name: str) -> Path:
     """Where the modules for a kernel are, built if their sources changed since."""
     kernel = kernels.get(kernel_name)
-    name = f"{kernel.release}-{cache.key(toolbox.identity(), kernel.release, *_sources())}"
 
     def make_all(part: Path) -> None:
         with progress.step(f"Modules for {kernel.release}"):
@@ -29,7 +28,12 @@ def folder(kernel_name: str) -> Path:
             make(kernel, part, "modules")
             toolbox.run(["sh", "-euc", STRIP], toolbox.Sandbox(rw={"/tmp/out": part}))
 
-    return cache.once(cache.root() / "build" / name, make_all)
+    return cache.once(cache.root() / "build" / key(kernel), make_all)
+
+
+def key(kernel: kernels.Unpacked) -> str:
+    """Names what a build is made from: kernel, tools and sources."""
+    return f"{kernel.release}-{cache.key(toolbox.identity(), kernel.release, *_sources())}"
 
 
 def make(kernel: kernels.Unpacked, out: Path, *arguments: str) -> str:

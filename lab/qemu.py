@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -43,10 +44,11 @@ class Guest:
     private: bool = False
 
     def create_exchange(self) -> None:
-        """Make the two NVDIMMs, empty and sparse."""
-        for name in ("job", "out"):
-            with (self.run / name).open("wb") as handle:
-                handle.truncate(EXCHANGE_BYTES)
+        """Make the two NVDIMMs; the results' has its room on the disk, or a full disk would end QEMU by a signal."""
+        with (self.run / "job").open("wb") as handle:
+            handle.truncate(EXCHANGE_BYTES)
+        with (self.run / "out").open("wb") as handle:
+            os.posix_fallocate(handle.fileno(), 0, EXCHANGE_BYTES)
 
     def arguments(self) -> list[str]:
         """The arguments that a machine and its restores share."""

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What goes wrong ends in a sentence and leaves no process: each failure made to happen, with real guests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab import cache, job, kernels, qemu, toolbox
+from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, LabError, ToolMissing
+from lab.job import Job
+
+TOP = Path(__file__).parent.parent
+KERNEL = kernels.DEFAULT
+pytestmark = pytest.mark.usefixtures("lab")
+LONG = """
+import sys
+from lab import cli, job
+sys.exit(cli.guarded(lambda: job.run(job.Job("6.12", "while :; do :; done", {})).status))
+"""
+
+
+def test_a_job_repeats_to_the_byte() -> None:
+    fio = "fio --name=a --filename=/dev/nullb0 --direct=1 --ioengine=libaio --iodepth=8 --rw=randread --io_size=4m"
+    one = Job(
+        KERNEL, f"modprobe null_blk\n{fio} --output-format=json+ --output=/out/fio.json; cat /proc/timer_list", {}
+    )
+    first, second = job.run_many([one, one])
+    assert first.status == 0
+    assert len(first.files["fio.json"]) > 1000
+    assert first == second
+
+
+def test_two_virtual_cpus_repeat_too() -> None:
+    one = Job(
+        KERNEL,
+        "nproc; modprobe null_blk; (dd if=/dev/nullb0 of=/dev/null bs=4k count=500; date +%N) 2>&1 & wait",
+        {},
+        cpus=2,
+    )
+    first, second = job.run_many([one, one])
+    assert first.files["stdout"].startswith(b"2\n")
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "what"),
+    [
+        ("echo c >/proc/sysrq-trigger", GuestCrashed, "sysrq triggered crash"),
+        ("sysctl vm.nr_hugepages=440; tail /dev/zero", GuestOutOfMemory, "out of memory"),
+        ("echo o >/proc/sysrq-trigger; sleep 99", GuestCrashed, "without a word"),
+        ("dd if=/dev/zero of=/out/x bs=1M count=80", LabError, "larger than 64 MiB"),
+    ],
+)
+def test_a_guest_that_fails_is_a_sentence(script: str, kind: type[LabError], what: str) -> None:
+    with pytest.raises(kind, match=what) as caught:
+        job.run(Job(KERNEL, script, {}))
+    assert "\n   try: " in str(caught.value)
+
+
+def test_a_hang_is_ended_by_its_cpu_seconds() -> None:
+    with pytest.raises(GuestHung, match="3 CPU seconds"):
+        job.run(Job(KERNEL, "while :; do :; done", {}, cpu_limit_s=3))
+
+
+def test_a_guest_that_stands_still_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "WALL_PER_CPU", 0.01)
+    with pytest.raises(GuestHung, match="stood still"):
+        job.run(Job(KERNEL, "true", {}, cpu_limit_s=30))
+
+
+def test_a_script_that_fails_is_told_by_its_status() -> None:
+    outcome = job.run(Job(KERNEL, ". ./lib.sh; fail for a reason", {}))
+    assert outcome.status == 1
+    assert outcome.files["stderr"] == b"FAIL: for a reason\n"
+
+
+def test_without_kvm_it_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(qemu, "KVM", ("-accel", "kvm,device=/nowhere"))
+    assert not job.try_kvm(KERNEL)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "going on with TCG" in said
+
+
+@pytest.mark.full
+def test_a_guest_boots_without_a_saved_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(qemu, "KVM", ("-accel", "tcg", "-cpu", "max,-erms,-fsrm"))
+    monkeypatch.setattr(job, "_accel", qemu.KVM)
+    assert job.run(Job(KERNEL, "uname -r", {})).files["stdout"].startswith(KERNEL.encode())
+
+
+def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    toolbox.path()
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ToolMissing, match="bwrap is not installed"):
+        toolbox.run(["true"])
+
+
+def test_a_full_disk_is_a_sentence() -> None:
+    """The cache on a file system of 1 MB, with all that is ready bound into it."""
+    bwrap = shutil.which("bwrap")
+    assert bwrap
+    box = [bwrap, "--dev-bind", "/", "/", "--size", "1000000", "--tmpfs", "/mnt"]
+    for path in cache.root().iterdir():
+        if path.name != "run" and not path.name.endswith(".lock"):
+            box += ["--bind", str(path), f"/mnt/{path.name}"]
+    done = _python(LONG, box, {"SLUICE_CACHE": "/mnt"})
+    assert done.wait() == 3
+    assert "sluice: the disk that holds /mnt is full\n   try: df -h /mnt" in _stderr(done)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_end_from_outside_leaves_no_guest(number: signal.Signals) -> None:
+    run = _python(LONG)
+    _until(lambda: len(_guests(run.pid)) > 0)
+    run.send_signal(number)
+    status = run.wait(60)
+    _until(lambda: not _guests(run.pid))
+    if number != signal.SIGKILL:
+        assert status == 130
+        assert "interrupted" in _stderr(run)
+        assert not list((cache.root() / "run").glob(f"{run.pid}-*"))
+
+
+def _python(code: str, before: list[str] | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    line = [*(before or []), sys.executable, "-c", code]
+    return subprocess.Popen(line, cwd=TOP, env={**os.environ, **(env or {})}, stderr=subprocess.PIPE)
+
+
+def _stderr(done: subprocess.Popen[bytes]) -> str:
+    assert done.stderr
+    return done.stderr.read().decode()
+
+
+def _guests(pid: int) -> list[Path]:
+    """Processes that work in a run folder of process `pid`."""
+    mark = f"/run/{pid}-".encode()
+    return [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(path) and b"bwrap" in _read(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _until(condition: object) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if callable(condition) and condition():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not happen within 60 s")
