@@ -28,6 +28,8 @@ NULL = "null"
 """The device that costs nothing: null_blk, completing inside the submission."""
 RESULTS = Path("results")
 TROUBLE = ("BUG: ", "WARNING: ", "Call Trace:", "INFO: task ")
+LATE_MS = 200
+"""How much later a job with fio's startdelay=100ms begins; it takes that off its run to end with the others."""
 SAY_EVERY = 20
 CPU_PER_SECOND = 30
 """CPU seconds of the host that a virtual second may take before a guest counts as hung."""
@@ -235,7 +237,9 @@ def script(experiment: Experiment, point: Point, seed: int) -> str:
         **scheduler.settings,
         **{f"iosched/{name}": value for name, value in point.tunables},
     }
-    env = {**point.variant.env, "SEED": str(seed), "RUNTIME": str(seconds(experiment, point))}
+    length = seconds(experiment, point)
+    late = f"{length * 1000 - LATE_MS}ms"
+    env = {**point.variant.env, "SEED": str(seed), "RUNTIME": str(length), "RUNTIME_LATE": late}
     sections = [f"--section={section}" for section in point.variant.sections]
     return SHOW + "\n".join(
         [

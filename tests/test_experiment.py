@@ -74,7 +74,7 @@ def test_every_variable_of_a_fio_file_is_set() -> None:
         found = experiment.load(name)
         for point in experiment.points(found, Choice()):
             text = found.files[point.variant.fio].decode()
-            env = {*point.variant.env, "DEVICE", "SEED", "RUNTIME"}
+            env = {*point.variant.env, "DEVICE", "SEED", "RUNTIME", "RUNTIME_LATE"}
             used = {part.split("}")[0] for part in text.split("${")[1:]}
             missing = used - env
             sections = text.split("[")

@@ -7,10 +7,10 @@ show() (
 	done
 )
 . ./lib.sh
-disk ssd data=none
+disk ssd data=none slowdown=4
 show /sys/kernel/config/simdisk/d0 $(ls /sys/kernel/config/simdisk/d0) >/out/device
 scheduler mq-prio
-echo 16 >"$Q/max_sectors_kb" || fail 'the kernel refuses max_sectors_kb=16'
+echo 32 >"$Q/max_sectors_kb" || fail 'the kernel refuses max_sectors_kb=32'
 echo 7 >"$Q/iosched/low_share" || fail 'the kernel refuses low_share=7'
 show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings
 uname -r >/out/kernel
@@ -21,6 +21,7 @@ export HIGH_LEVEL=1
 export LOW_CLASS=3
 export LOW_LEVEL=7
 export RUNTIME=10
+export RUNTIME_LATE=9800ms
 export SEED=2
 export DEVICE="$DEV"
 fio --output-format=json+ --output=/out/fio.json --section=database --section=backup mix.fio
