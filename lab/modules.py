@@ -37,12 +37,15 @@ def key(kernel: kernels.Unpacked) -> str:
 
 
 def make(kernel: kernels.Unpacked, out: Path, *arguments: str) -> str:
-    """Run kernel/'s Makefile for a kernel, with what it builds in `out`; returns what it printed."""
+    """Run kernel/'s Makefile for a kernel, with what it builds in `out`; returns all that it printed."""
     box = kernel.box()
     box = replace(box, ro={**box.ro, "/tmp/kernel": SOURCES}, rw={"/tmp/out": out})
     line = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", "/tmp/kernel", f"K={kernel.release}", "O=/tmp/out"]
     line += [f"KDIR=/lib/modules/{kernel.release}/build", "BTF=/tmp/vmlinux/vmlinux", f"CC={kernel.kernel.compiler}"]
-    return toolbox.run([*line, *arguments], replace(box, ro={**box.ro, "/tmp/vmlinux": kernel.root}))
+    return toolbox.run(
+        ["sh", "-c", 'exec "$@" 2>&1', "sh", *line, *arguments],
+        replace(box, ro={**box.ro, "/tmp/vmlinux": kernel.root}),
+    )
 
 
 def _sources() -> list[bytes]:
