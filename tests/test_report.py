@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
-from samples import cells, job, result
+from samples import CPU, SIDES, cells, job, result
 
 from lab import analysis, figure, report
 from lab.figure import Bar, Bars, Line, Lines
@@ -87,6 +87,13 @@ def test_a_sweep_is_judged_and_drawn_by_its_knob() -> None:
     assert isinstance(table, figure.Table)
     assert [row[0] for row in table.rows] == ["2", "16"]
     assert not Page(page(replace(result(), experiment="prio-aging", cells=tuple(swept)))).open
+
+
+def test_several_devices_are_compared() -> None:
+    both = (*cells(), *cells("hdd")[: -len(CPU) * len(SIDES)])
+    text = page(replace(result(), experiment="prio-devices", cells=both))
+    assert text.index("Across devices") < text.index("Every mix on ssd") < text.index("Every mix on hdd")
+    assert "hdd p99 ×" in text
 
 
 def test_every_claim_is_on_the_page_with_its_verdict() -> None:

@@ -226,11 +226,53 @@ def _added(cells: Cells, scheduler: str, variant: str) -> float:
 
 def figures(cells: Cells) -> list[Figure]:
     """The paper's figures and tables with ours beside them, for each device measured."""
-    drawn: list[Figure] = []
-    for device in dict.fromkeys(cell.device for cell in cells if cell.variant in MIXES):
+    devices = list(dict.fromkeys(cell.device for cell in cells if cell.variant in MIXES))
+    drawn = [_across(devices, cells)] if len(devices) > 1 else []
+    for device in devices:
         here = [cell for cell in cells if cell.device == device]
-        drawn += [_tables(device, here), _tail(device, here), *_paper_figures(device, here)]
+        drawn += [_tables(device, here, len(devices) == 1), _tail(device, here), *_paper_figures(device, here)]
     return drawn + [figure for figure in (_cpu_figure(cells), _alone_figure(cells)) if figure.panels]
+
+
+def _across(devices: Sequence[str], cells: Cells) -> Figure:
+    """Each scheduler on every device, against what the database gets alone there."""
+    schedulers = list(dict.fromkeys(cell.scheduler for cell in cells if cell.variant in MIXES))
+    columns = ("scheduler", *(f"{device} {column}" for device in devices for column in ("IOPS %", "p99 ×", "backup")))
+    panels = tuple(
+        Table(
+            f"{mix}: {MIXES[mix]}",
+            columns,
+            tuple(
+                (name, *(value for device in devices for value in _against_alone(cells, device, name, mix)))
+                for name in schedulers
+            ),
+            1,
+            frozenset(index for index, name in enumerate(schedulers) if name == OURS),
+        )
+        for mix in READING
+    )
+    return Figure(
+        "devices",
+        "Across devices",
+        "The database's IOPS in per cent of, and its p99 in times, what it gets alone on that device under none; "
+        "the backup in MB/s.",
+        panels,
+        terminal=True,
+    )
+
+
+def _against_alone(cells: Cells, device: str, scheduler: str, mix: str) -> tuple[str, str, str]:
+    try:
+        alone = find(cells, device, "none", "solo").job("database")
+        cell = find(cells, device, scheduler, mix)
+    except Missing:
+        return ("–",) * 3
+    high, low = cell.job("database"), cell.job("backup")
+    return (
+        number(ratio(high.iops, alone.iops) * 100),
+        number(ratio(high.lat.p99, alone.lat.p99)),
+        number(low.bytes_per_s / 1e6),
+    )
 
 
 def _label(cell: Cell) -> str:
@@ -246,7 +288,7 @@ def _ms(nanoseconds: float) -> str:
     return number(nanoseconds / 1e6)
 
 
-def _tables(device: str, cells: Cells) -> Figure:
+def _tables(device: str, cells: Cells, terminal: bool) -> Figure:
     panels = []
     for variant, text in MIXES.items():
         here = [cell for cell in cells if cell.variant == variant]
@@ -258,7 +300,7 @@ def _tables(device: str, cells: Cells) -> Figure:
         "Milliseconds from submission to completion, the wait for a tag included. MB are 10^6 bytes. "
         "The oldest is the longest that any request of the backup took.",
         tuple(panels),
-        terminal=True,
+        terminal=terminal,
     )
 
 
