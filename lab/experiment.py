@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lab import analysis, cache, fio, job, kernels, modules, progress, report, result, toolbox
+from lab import analysis, cache, fio, job, kernels, modules, progress, qemu, report, result, toolbox
 from lab.errors import LabError, UsageError
 from lab.job import Job, Outcome
 from lab.result import Cell, Result
@@ -249,6 +249,7 @@ def script(experiment: Experiment, point: Point, seed: int) -> str:
             *(_setting(name, value) for name, value in settings.items()),
             'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',
             "uname -r >/out/kernel",
+            "sed -n 's/^model name.*: //p' /proc/cpuinfo >/out/cpu",
             *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
             'export DEVICE="$DEV"',
             shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, point.variant.fio]),
@@ -446,14 +447,20 @@ def machine(plan: Plan) -> dict[str, str]:
     """What the cells were measured on, in words."""
     first = _read(plan[0][1][0].key)
     kernel = ", ".join(dict.fromkeys(point.kernel for point, _ in plan))
+    cpus = first["cpu"].splitlines()
+    virtual = "TCG" in cpus[0]
     return {
         "kernel": f"Debian's Linux {kernel} ({first['kernel'].strip()}), unmodified",
         "emulator": emulator(),
+        "CPU": f"{len(cpus)} × {cpus[0]}",
+        "clock": VIRTUAL if virtual else REAL,
+        "memory": f"{qemu.RAM_MIB} MiB",
         "fio": fio.version(first["fio.json"]),
-        "clock": "virtual: one instruction takes one nanosecond (1 GIPS, in order, no caches), idle time is skipped",
-        "CPUs": "1",
-        "memory": "1 GiB",
     }
+
+
+VIRTUAL = "virtual: one instruction takes one nanosecond (1 GIPS, in order, no caches), idle time is skipped"
+REAL = "real, through KVM: the figures differ from run to run and from host to host"
 
 
 def _command(name: str, choice: Choice) -> str:

@@ -28,7 +28,13 @@ def answer(one: Job) -> Outcome:
     text = json.dumps({**source, "jobs": jobs}).encode()
     return Outcome(
         0,
-        {"fio.json": text, "kernel": b"6.12.1\n", "device": b"profile ssd\n", "settings": b"iosched/low_share 8\n"},
+        {
+            "fio.json": text,
+            "kernel": b"6.12.1\n",
+            "device": b"profile ssd\n",
+            "settings": b"iosched/low_share 8\n",
+            "cpu": b"QEMU TCG CPU\n",
+        },
         "",
         "",
     )
@@ -185,6 +191,15 @@ def test_cells_hold_what_the_guest_said(guests: Guests, tmp_path: Path) -> None:
     assert found.command == "./sluice run prio-mix --device ssd --scheduler none,mq-prio"
 
 
+def test_the_machine_is_described(guests: Guests, tmp_path: Path) -> None:
+    run("prio-mix", out=tmp_path)
+    described = result.read(tmp_path).machine
+    assert described["kernel"] == "Debian's Linux 6.12 (6.12.1), unmodified"
+    assert described["CPU"] == "1 × QEMU TCG CPU"
+    assert described["clock"].startswith("virtual")
+    assert described["fio"] == "fio-3.39"
+
+
 def test_a_failing_claim_gives_status_1(guests: Guests, tmp_path: Path) -> None:
     assert run("prio-mix", out=tmp_path) == 1
     assert any(not claim.holds for claim in result.read(tmp_path).claims)
@@ -228,7 +243,7 @@ def test_what_finished_before_an_interrupt_is_kept(guests: Guests) -> None:
 
 def test_damaged_output_of_fio_is_told(guests: Guests) -> None:
     guests.answer = lambda one: Outcome(
-        0, {"fio.json": b"fio: died", "kernel": b"x", "device": b"", "settings": b""}, "", ""
+        0, {"fio.json": b"fio: died", "kernel": b"x", "device": b"", "settings": b"", "cpu": b"x"}, "", ""
     )
     with pytest.raises(fio.FioError, match="fio: died"):
         run("prio-mix")

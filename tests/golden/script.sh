@@ -14,6 +14,7 @@ echo 32 >"$Q/max_sectors_kb" || fail 'the kernel refuses max_sectors_kb=32'
 echo 7 >"$Q/iosched/low_share" || fail 'the kernel refuses low_share=7'
 show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings
 uname -r >/out/kernel
+sed -n 's/^model name.*: //p' /proc/cpuinfo >/out/cpu
 export BACKUP=read
 export BACKUP_DEPTH=16
 export HIGH_CLASS=1
