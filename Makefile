@@ -23,4 +23,4 @@ style:
 
 # Builds for the running kernel, from its own headers, and installs.
 install:
-	$(MAKE) -C kernel modules install
+	$(MAKE) -C kernel install

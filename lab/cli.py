@@ -21,9 +21,9 @@ USAGE, LAB_FAILED, INTERRUPTED = 2, 3, 130
 TOP = Path(__file__).parent.parent
 
 
-def main() -> int:
+def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = _parser().parse_args()
+    options = _parser().parse_args(args)
     return guarded(lambda: int(options.do(options)))
 
 
@@ -134,7 +134,9 @@ def _list(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from lab import experiment
 
-    _prepare(options.kernel or (kernels.DEFAULT,), options.accel)
+    experiment.check(experiment.Choice(options.device, options.scheduler, options.kernel, tuple(options.set)))
+    asked = [name for one in options.experiments for name in experiment.load(one).kernels]
+    _prepare(options.kernel or tuple(dict.fromkeys(asked)), options.accel)
     return experiment.run(
         options.experiments,
         devices=options.device,
@@ -157,8 +159,9 @@ def _test(options: argparse.Namespace) -> int:
 
 
 def _shell(options: argparse.Namespace) -> int:
-    from lab import shell
+    from lab import experiment, shell
 
+    experiment.check(experiment.Choice((options.device,) if options.device else (), (), (options.kernel,)))
     _prepare((options.kernel,), options.accel)
     return shell.run(options.kernel, options.device)
 
