@@ -167,8 +167,6 @@ static int hdd_init(struct model *model)
 	INIT_LIST_HEAD(&hdd->waiting);
 	INIT_LIST_HEAD(&hdd->room);
 	model->drive = hdd;
-	model->shortest_ns = min3(model->profile.read_latency_ns, model->profile.write_latency_ns,
-				  model->profile.flush_ns);
 	return 0;
 }
 
@@ -605,8 +603,11 @@ static void hdd_start(struct model *model, struct model_cmd *cmd)
 		hdd_flush_on(model);
 		hdd_go(model);
 		break;
-	default:
+	case MODEL_DISCARD:
 		model_schedule(model, cmd, model->now + p->discard_ns, HDD_DONE);
+		break;
+	case MODEL_ZEROES:
+		model_schedule(model, cmd, model->now + p->zeroes_ns, HDD_DONE);
 		break;
 	}
 }

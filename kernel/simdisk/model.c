@@ -5,6 +5,22 @@
  */
 #include "model.h"
 
+/*
+ * The least time from fetching a command to its completion. A disk has no
+ * sense times, they are 0; a discard or zeroes of 0 is not offered.
+ */
+static u64 model_shortest_ns(const struct profile *p)
+{
+	u64 read = p->read_latency_ns + min(p->read_lsb_ns, p->read_msb_ns);
+	u64 shortest = min3(read, p->write_latency_ns, p->flush_ns);
+
+	if (p->discard_ns)
+		shortest = min(shortest, p->discard_ns);
+	if (p->zeroes_ns)
+		shortest = min(shortest, p->zeroes_ns);
+	return shortest;
+}
+
 /**
  * model_init() - power up a drive
  * @model: the drive
@@ -17,6 +33,7 @@ int model_init(struct model *model, const struct profile *profile)
 	memset(model, 0, sizeof(*model));
 	model->profile = *profile;
 	model->ops = profile->kind == PROFILE_HDD ? &hdd_ops : &ssd_ops;
+	model->shortest_ns = model_shortest_ns(profile);
 	INIT_LIST_HEAD(&model->timed);
 	INIT_LIST_HEAD(&model->done);
 	arbiter_init(&model->arbiter, profile->queues);

@@ -104,8 +104,7 @@ extern const struct model_ops ssd_ops;
  * @inside: commands fetched and not completed
  * @now: the drive's clock
  * @fetch_at: when the controller can fetch again
- * @shortest_ns: no command is complete sooner after it was fetched; set by
- *	ops->init
+ * @shortest_ns: no command is complete sooner after it was fetched
  * @link_free: when the link is free, by direction (0 to the host)
  */
 struct model {

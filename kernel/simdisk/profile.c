@@ -92,7 +92,6 @@ const struct profile profiles[] = {
 		.slots = 32,
 		.slowdown = 1,
 		.fua = 0,			/* as the kernel drives SATA by default */
-		.queued_flush = 0,		/* SATA: FLUSH CACHE is not queued */
 		.read_cmd_ns = 20000,		/* fitted: command overhead of the class */
 		.write_cmd_ns = 20000,
 		.read_latency_ns = 100000,	/* class: 0.1 to 0.3 ms */

@@ -19,7 +19,6 @@ enum profile_kind { PROFILE_HDD = 1, PROFILE_SSD = 2 };
  * @slowdown: every time is multiplied by this
  * @seed: start of everything that is drawn by lot
  * @fua: 1: the drive has forced unit access
- * @queued_flush: 0: FLUSH and discard wait for all others, then run alone
  * @read_cmd_ns: the controller is occupied by a read
  * @write_cmd_ns: the controller is occupied by any other command
  * @read_latency_ns: from fetching a read to its first access
@@ -40,6 +39,7 @@ enum profile_kind { PROFILE_HDD = 1, PROFILE_SSD = 2 };
  * @skew_ns: from the end of a track to the start of the next
  * @age_cap_ns: a command older than this goes first
  * @readahead_kib: what the drive reads on after a read
+ * @queued_flush: 0: FLUSH and discard wait for all others, then run alone
  * @channels: between controller and dies
  * @dies: on each channel
  * @channel_mbps: one channel
@@ -70,7 +70,6 @@ struct profile {
 	u64 slowdown;
 	u64 seed;
 	u64 fua;
-	u64 queued_flush;
 	u64 read_cmd_ns;
 	u64 write_cmd_ns;
 	u64 read_latency_ns;
@@ -95,6 +94,7 @@ struct profile {
 	u64 readahead_kib;
 
 	/* PROFILE_SSD */
+	u64 queued_flush;
 	u64 channels;
 	u64 dies;
 	u64 channel_mbps;

@@ -74,19 +74,6 @@ struct ssd {
 	struct ssd_die die[];
 };
 
-/* The least of what ssd_start() schedules. A time of 0: no such command. */
-static u64 ssd_shortest_ns(const struct profile *p)
-{
-	u64 read = p->read_latency_ns + min(p->read_lsb_ns, p->read_msb_ns);
-	u64 shortest = min3(read, p->write_latency_ns, p->flush_ns);
-
-	if (p->discard_ns)
-		shortest = min(shortest, p->discard_ns);
-	if (p->zeroes_ns)
-		shortest = min(shortest, p->zeroes_ns);
-	return shortest;
-}
-
 static int ssd_init(struct model *model)
 {
 	const struct profile *p = &model->profile;
@@ -105,7 +92,6 @@ static int ssd_init(struct model *model)
 	INIT_LIST_HEAD(&ssd->room);
 	INIT_LIST_HEAD(&ssd->drain);
 	model->drive = ssd;
-	model->shortest_ns = ssd_shortest_ns(p);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ static u64 draw(struct fuzz *f, u64 below)
 	return (f->draw >> 16) % below;
 }
 
-/* Half of the parameters as they are, half within a factor of 8. */
+/* Half of the parameters as they are, most others within a factor of 8, some small. */
 static struct profile random_profile(struct fuzz *f)
 {
 	struct profile p = profiles[draw(f, profiles_count)];
@@ -71,7 +71,7 @@ static struct profile random_profile(struct fuzz *f)
 
 		if (!(par->kinds & p.kind) || draw(f, 2))
 			continue;
-		value = draw(f, 8) ? value * (1 + draw(f, 64)) / 8 : par->least;
+		value = value && draw(f, 8) ? value * (1 + draw(f, 64)) / 8 : draw(f, 100000);
 		profile_set(&p, par, min(max(value, par->least), par->most));
 	}
 	p.inner_mbps = min(p.inner_mbps, p.outer_mbps);

@@ -55,15 +55,24 @@ static void submit(struct bench *b, struct model_cmd *cmd, enum model_op op, u64
 	model_submit(&b->model, cmd, b->now);
 }
 
+static void give_up(const char *why)
+{
+	printf("FAIL %s: %s\n", test_name, why);
+	exit(1);
+}
+
 /* Lets time pass to the next completion. Returns NULL if there is none. */
 static struct model_cmd *step(struct bench *b)
 {
 	static LIST_HEAD(done);
 	struct model_cmd *cmd;
+	int tries = 0;
 
 	while (list_empty(&done)) {
 		u64 next = model_next(&b->model);
 
+		if (tries++ == 100000)
+			give_up("time passes and nothing completes");
 		if (next == MODEL_NEVER)
 			return NULL;
 		b->now = max(b->now, next);
@@ -74,6 +83,18 @@ static struct model_cmd *step(struct bench *b)
 	return cmd;
 }
 
+/* Lets time pass until this command is complete. */
+static void finish(struct bench *b, const struct model_cmd *cmd)
+{
+	const struct model_cmd *done;
+
+	do {
+		done = step(b);
+	} while (done && done != cmd);
+	if (!done)
+		give_up("a command never completes");
+}
+
 /* Runs one command alone. Returns its latency. */
 static u64 run(struct bench *b, enum model_op op, u64 lba, u32 sectors)
 {
@@ -81,8 +102,7 @@ static u64 run(struct bench *b, enum model_op op, u64 lba, u32 sectors)
 	u64 start = b->now;
 
 	submit(b, &cmd, op, lba, sectors);
-	while (step(b) != &cmd)
-		;
+	finish(b, &cmd);
 	return b->now - start;
 }
 
@@ -637,6 +657,7 @@ static const struct {
 
 int main(void)
 {
+	int result[ARRAY_SIZE(tests)];
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(tests); i++) {
@@ -644,7 +665,11 @@ int main(void)
 
 		test_name = tests[i].name;
 		tests[i].run();
-		printf("%s %s\n", failures == before ? "ok  " : "FAIL", test_name);
+		result[i] = failures - before;
+		printf("%s %s\n", result[i] ? "FAIL" : "ok  ", test_name);
 	}
+	for (i = 0; i < ARRAY_SIZE(tests); i++)
+		if (result[i])
+			printf("failed: %s\n", tests[i].name);
 	return failures ? 1 : 0;
 }
