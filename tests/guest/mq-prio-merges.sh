@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# Behind a busy device bios merge in front, behind and between, within a rank only, and the data stays right.
+. ./lib.sh
+
+tracing=/sys/kernel/tracing
+
+# count EVENT
+count() {
+	grep -c " block_$1: " $tracing/trace
+}
+
+# merged EVENT LEAST NAME
+merged() {
+	[ "$(count "$1")" -ge "$2" ] || fail "$3: $(count "$1") of block_$1, expected $2"
+}
+
+# run FIO_OPTION…: one bio at a time, so that no plug merges them before the scheduler sees them.
+run() {
+	echo >$tracing/trace
+	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=32 --size=1m --bs=4k --output=/out/fio "$@" ||
+		fail "fio: $*"
+}
+
+for profile in ssd hdd; do
+	disk $profile queue_depth=1 slots=1
+	scheduler mq-prio
+	echo 64 >"$Q/nr_requests"
+	for event in bio_backmerge bio_frontmerge rq_merge; do
+		echo 1 >$tracing/events/block/block_$event/enable
+	done
+
+	run --name=forward --rw=write --verify=crc32c
+	merged bio_backmerge 100 "$profile, forward"
+	run --name=backward --rw=write:-8k --offset=1m --verify=crc32c
+	merged bio_frontmerge 100 "$profile, backward"
+	run --name=gaps --rw=randwrite --offset=4m --verify=crc32c --size=128k --loops=8
+	merged rq_merge 8 "$profile, gaps"
+	run --name=reads --rw=read
+	merged bio_backmerge 100 "$profile, reads"
+
+	# Neighbours of different ranks stay apart: one rank writes every other 4 KiB, another what is between.
+	run --rw=write:4k --verify=crc32c --name=even --prioclass=1 --name=odd --prioclass=2 --offset=4k
+	[ "$(count bio_backmerge)$(count bio_frontmerge)$(count rq_merge)" = 000 ] ||
+		fail "$profile: different ranks merged: $(grep -m 3 merge $tracing/trace)"
+
+	# nomerges is obeyed.
+	echo 2 >"$Q/nomerges"
+	run --name=nomerges --rw=write --verify=crc32c
+	[ "$(count bio_backmerge)" = 0 ] || fail "$profile: merged in spite of nomerges"
+	echo 0 >/sys/kernel/config/simdisk/d0/power
+	rmdir /sys/kernel/config/simdisk/d0
+done
