@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# cpus: 2
+# dmesg: I/O error
+# The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.
+. ./lib.sh
+
+config=/sys/kernel/config/simdisk/d0
+
+# start_load SECONDS
+start_load() {
+	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --rw=randrw --bsrange=4k-64k \
+		--fsync=32 --size=64m --time_based --runtime="$1" --output=/out/fio --name=high --prioclass=1 \
+		--name=middle --numjobs=2 --prioclass=2 --prio=3 --name=low --prioclass=3 >/dev/null 2>&1 &
+	load=$!
+	sleep 0.6
+	kill -0 $load || fail "$profile: the load ended early"
+}
+
+for profile in ssd hdd nvme; do
+	disk $profile sectors=262144
+	scheduler mq-prio
+	start_load 1
+	for _ in 1 2 3; do
+		echo 0 >/sys/devices/system/cpu/cpu1/online
+		sleep 0.1
+		echo 1 >/sys/devices/system/cpu/cpu1/online
+		sleep 0.1
+	done
+	wait $load || fail "$profile: the load did not survive a CPU's going: $(cat /out/fio)"
+
+	start_load 60
+	echo 0 >$config/power
+	if wait $load; then
+		fail "$profile: the load did not notice"
+	fi
+	[ ! -e "$DEV" ] || fail "$profile: $DEV is still there"
+	# It is usable afterwards.
+	echo 1 >$config/power
+	scheduler mq-prio
+	dd if="$DEV" of=/dev/null bs=4k count=4 iflag=direct status=none || fail "$profile: no read"
+	echo 0 >$config/power
+	rmdir $config
+done
+rmmod mq_prio
