@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.
+. ./lib.sh
+
+tracing=/sys/kernel/tracing
+
+# count EVENT PATTERN
+count() {
+	grep " block_$1: " $tracing/trace | grep -c "$2" || :
+}
+
+# flow EVENT KIND: requests of a kind were seen.
+flow() {
+	[ "$(count "$1" "$2")" -gt 0 ] || fail "$name: no block_$1 of kind '$2'"
+}
+
+# every_command: beside reads and writes of two ranks.
+every_command() {
+	echo >$tracing/trace
+	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=8 --bs=4k --size=4m --output=/out/fio \
+		--name=high --prioclass=1 --rw=randread --time_based --runtime=1 --rate_iops=1000 \
+		--name=low --prioclass=3 --rw=randwrite --time_based --runtime=1 --fsync=8 --verify=crc32c \
+		--verify_backlog=8 --offset=4m &
+	load=$!
+	sleep 0.5
+	for _ in 1 2 3; do
+		dd if=/dev/zero of="$DEV" bs=4k count=1 oflag=direct,dsync status=none
+		blkdiscard -f -o 0 -l 1m "$DEV" 2>/dev/null
+		blkdiscard -f -z -o 0 -l 1m "$DEV" 2>/dev/null
+		[ ! -e "/sys/block/${DEV#/dev/}/device/rescan" ] || echo 1 >"/sys/block/${DEV#/dev/}/device/rescan"
+	done
+	kill -0 $load || fail "$name: the load ended early"
+	wait $load || fail "$name: $(cat /out/fio)"
+	cp $tracing/trace /out/trace-$name
+	flow rq_issue ' FF\? '
+	flow rq_issue ' DS\? '
+}
+
+for event in insert issue requeue; do
+	echo 1 >$tracing/events/block/block_rq_$event/enable
+done
+
+name=simdisk
+disk nvme
+scheduler mq-prio
+every_command
+flow rq_issue ' NS\? '
+flow rq_issue ' WFS\? '
+
+name=scsi
+load sd_mod
+modprobe scsi_debug dev_size_mb=16 ndelay=200000 max_queue=8 lbpu=1 lbpws=1
+for _ in $(seq 50); do
+	DEV=/dev/$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null) || :
+	[ ! -b "$DEV" ] || break
+	sleep 0.1
+done
+Q=/sys/block/${DEV#/dev/}/queue
+scheduler mq-prio
+# A transport error for every 13th command: the SCSI layer requeues it.
+echo 16 >/sys/bus/pseudo/drivers/scsi_debug/opts
+echo 13 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
+every_command
+flow rq_requeue ' [RW]'
+flow rq_issue ' N '
