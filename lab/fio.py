@@ -137,12 +137,14 @@ def series(logs: Sequence[str], window_s: float = 0.5) -> tuple[Window, ...]:
     windows: dict[int, list[Histogram]] = {}
     for log in logs:
         for line in log.splitlines():
-            fields = [int(number) for number in line.split(",")]
-            counts, stride = fields[3:], _stride(len(fields) - 3)
+            end_ms, _, _, *counts = line.replace(" ", "").split(",")
+            stride = _stride(len(counts))
             histogram = tuple(
-                (bin_value(index * stride + stride // 2), count) for index, count in enumerate(counts) if count
+                (bin_value(index * stride + stride // 2), int(count))
+                for index, count in enumerate(counts)
+                if count != "0"
             )
-            windows.setdefault(math.ceil(fields[0] / 1000 / window_s), []).append(histogram)
+            windows.setdefault(max(1, round(int(end_ms) / 1000 / window_s)), []).append(histogram)
     return tuple(_window((end - 1) * window_s, add(parts)) for end, parts in sorted(windows.items()))
 
 
