@@ -16,8 +16,8 @@
  *    active, lower ones are inside the device one turn at a time: one request
  *    on flash, 1 MiB on a rotating disk, where one seek should pay for much.
  *  - Aging that lets the oldest go first turns into "low first" once an
- *    overload has made everything old.  Here aging is a budget: a turn goes to
- *    the lower request that has waited longest, and the turn's cost decides
+ *    overload has made everything old.  Here aging is a budget: a turn begins
+ *    with the lower request that has waited longest, and the turn's cost decides
  *    when the next one opens, so that turns take low_share percent of the time
  *    however much waits.
  *
@@ -33,8 +33,9 @@
  * Where R is the larger on flash, a turn has as many requests as it takes to
  * meet the share, but no more than S per cent of what the higher rank has
  * inside the device: where requests don't wait for each other, that is the
- * share.  So a request with N older lower ones before it, in turns of T, is
- * dispatched within (N / T + 1) of these periods.
+ * share.  The first turn opens when the lower requests that were inside the
+ * device before the higher rank came have left it.  From then on a request with
+ * N older lower ones before it is dispatched within N + 1 of these periods.
  *
  * With one rank active nothing of this runs: requests pass in arrival order
  * (in sector order with a deadline on a rotating disk), merge structures are
@@ -84,6 +85,9 @@
  * as it takes to get there.
  */
 #define MQP_TURN_SECTORS	(1024 * 1024 >> SECTOR_SHIFT)
+
+/* And no more than 8 requests: each small one may cost a seek of its own. */
+#define MQP_TURN_LEAST		(MQP_TURN_SECTORS / 8)
 
 /* The share is a promise: turns open a little early, by what the cost may err. */
 #define MQP_PROMISE_PCT		95
@@ -380,16 +384,17 @@ static struct request *mqp_sweep(struct mqp_rank *r)
 		rq = mqp_sweep_next(r);
 	else
 		r->swept = 0;
-	r->pos = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	return rq;
 }
 
-static struct request *mqp_take(struct mqp_data *mqp, unsigned int i,
-				enum mqp_state state)
+/* The rank's next in order, or, where @oldest, the one that waited longest. */
+static struct request *mqp_take(struct mqp_data *mqp, struct mqp_rank *r,
+				enum mqp_state state, bool oldest)
 {
-	struct mqp_rank *r = &mqp->rank[i];
-	struct request *rq = mqp->rotating ? mqp_sweep(r) : mqp_oldest(r);
+	struct request *rq = mqp->rotating && !oldest ? mqp_sweep(r) :
+							mqp_oldest(r);
 
+	r->pos = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	mqp_unlink(mqp, rq);
 	mqp_set_state(rq, state);
 	atomic_inc(&r->issued);
@@ -426,8 +431,8 @@ static unsigned int mqp_turn_size(const struct mqp_data *mqp, unsigned int top,
 {
 	const struct mqp_turn *turn = &mqp->turn;
 	unsigned int inside = atomic_read(&mqp->rank[top].issued);
-	u64 late = min(now - turn->next_ns, turn->stay_ns);
-	u64 due = div64_u64(late, max(mqp_period(mqp, turn->unit_ns), 1ULL));
+	u64 due = div64_u64(now - turn->next_ns,
+			    max(mqp_period(mqp, turn->unit_ns), 1ULL));
 
 	return clamp_t(u64, 1 + due, 1,
 		       max(inside * READ_ONCE(mqp->low_share) / 100, 1U));
@@ -441,6 +446,8 @@ static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top,
 	struct mqp_rank *r = &mqp->rank[i];
 	u64 waited = now - mqp_oldest(r)->start_time_ns;
 
+	/* Only the device's delay is made up for, not time in which nothing waited. */
+	turn->next_ns = max(turn->next_ns, now - min(now, turn->stay_ns));
 	turn->rank = i;
 	turn->left = mqp->rotating ? MQP_TURN_SECTORS :
 				     mqp_turn_size(mqp, top, now);
@@ -472,9 +479,10 @@ static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top,
 static struct request *mqp_turn_take(struct mqp_data *mqp)
 {
 	struct mqp_turn *turn = &mqp->turn;
-	struct request *rq = mqp_take(mqp, turn->rank, MQP_TURN);
+	struct request *rq = mqp_take(mqp, &mqp->rank[turn->rank], MQP_TURN,
+				      !turn->issued);
 
-	turn->left -= mqp->rotating ? blk_rq_sectors(rq) : 1;
+	turn->left -= mqp->rotating ? max(blk_rq_sectors(rq), MQP_TURN_LEAST) : 1;
 	turn->issued++;
 	return rq;
 }
@@ -498,8 +506,7 @@ static void mqp_turn_charge(struct mqp_data *mqp, u64 spent, bool write)
 
 /*
  * The turn's last request is done: sets the time of the next turn so that this
- * one's cost is low_share percent of the period.  What the device delayed is
- * made up for in the next turn, time in which nothing waited is not hoarded.
+ * one's cost is low_share percent of the period.
  */
 static void mqp_turn_end(struct mqp_data *mqp, u64 now)
 {
@@ -512,25 +519,40 @@ static void mqp_turn_end(struct mqp_data *mqp, u64 now)
 	trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns, period);
 }
 
+/* What is left of an idle rank's hold, in ns, rounded up to whole jiffies. */
+static u64 mqp_hold_left(const struct mqp_data *mqp, const struct mqp_rank *r)
+{
+	long left = READ_ONCE(r->last) + mqp_hold(mqp) + 1 - jiffies;
+
+	return left > 0 ? jiffies_to_nsecs(left) : 0;
+}
+
 /*
  * Starts the timer for the earliest moment at which something that is held may
- * go: the next turn, unless lower requests are still inside the device (their
- * last completion comes here again), or the end of an idle rank's hold.
+ * go: at once when the highest rank's hold ended and what was held is now the
+ * highest, else the next turn or the end of the hold, whichever is first.  While
+ * lower requests are inside the device their last completion comes here again.
  * Something waits, so that a top rank exists.
  */
 static void mqp_arm(struct mqp_data *mqp)
 {
 	unsigned int top = mqp_top(mqp);
+	struct mqp_rank *r = &mqp->rank[top];
 	u64 now = ktime_get_ns();
 	u64 at = U64_MAX;
 
-	if (!mqp_lower_issued(mqp, top))
-		at = mqp->turn.next_ns;
-	if (!mqp->rank[top].queued && !atomic_read(&mqp->rank[top].issued))
-		at = min(at, now + jiffies_to_nsecs(mqp_hold(mqp) + 1));
+	if (r->queued) {
+		if (!mqp->held)
+			return;
+		at = now;
+	} else {
+		if (!mqp->turn.issued && !mqp_lower_issued(mqp, top))
+			at = max(now, mqp->turn.next_ns);
+		if (!atomic_read(&r->issued))
+			at = min(at, now + mqp_hold_left(mqp, r));
+	}
 	if (at != U64_MAX)
-		hrtimer_start(&mqp->timer, ns_to_ktime(max(at, now)),
-			      HRTIMER_MODE_ABS);
+		hrtimer_start(&mqp->timer, ns_to_ktime(at), HRTIMER_MODE_ABS);
 }
 
 static enum hrtimer_restart mqp_timer(struct hrtimer *timer)
@@ -628,6 +650,17 @@ static void mqp_requests_merged(struct request_queue *q, struct request *req,
 	mqp_unlink(mqp, next);
 }
 
+/*
+ * Whether the device takes several ranges in one discard.  The core's merge at
+ * insertion then joins queued requests without telling the elevator, and frees
+ * one that is still on its lists; a bio's merge is sound.
+ */
+static bool mqp_collects(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_DISCARD &&
+	       sluice_front_merge(rq) == ELEVATOR_DISCARD_MERGE;
+}
+
 static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
 				struct list_head *list, sluice_insert_t ins)
 {
@@ -649,7 +682,8 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
 		mqp_index_all(mqp);
 	list_for_each_entry_safe(rq, tmp, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		if (merge && blk_mq_sched_try_insert_merge(q, rq, &free))
+		if (merge && !mqp_collects(rq) &&
+		    blk_mq_sched_try_insert_merge(q, rq, &free))
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(mqp->queued, mqp->queued + 1);
@@ -683,7 +717,7 @@ static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 	if (lower && mqp_turn_open(mqp, top, lower))
 		return mqp_turn_take(mqp);
 	if (mqp->waiting & BIT(top))
-		return mqp_take(mqp, top, MQP_ISSUED);
+		return mqp_take(mqp, &mqp->rank[top], MQP_ISSUED, false);
 	WRITE_ONCE(mqp->held, true);
 	mqp_arm(mqp);
 	trace_mq_prio_hold(mqp->q, top, lower);
@@ -706,7 +740,8 @@ static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	} else if (mqp_competing(mqp)) {
 		rq = mqp_dispatch_competing(mqp);
 	} else {
-		rq = mqp_take(mqp, __ffs(mqp->waiting), MQP_ISSUED);
+		rq = mqp_take(mqp, &mqp->rank[__ffs(mqp->waiting)], MQP_ISSUED,
+			      false);
 	}
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
@@ -865,11 +900,12 @@ static int mqp_state_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 	struct mqp_data *mqp = q->elevator->elevator_data;
-	u64 now = ktime_get_ns();
 	unsigned int i;
+	u64 now;
 
 	seq_puts(m, "rank queued issued oldest_ns max_wait_ns\n");
 	spin_lock_irq(&mqp->lock);
+	now = ktime_get_ns();
 	for (i = 0; i < MQP_RANKS; i++) {
 		struct mqp_rank *r = &mqp->rank[i];
 
