@@ -9,11 +9,16 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from lab.errors import HostFull
+
+# Set when the command is interrupted: threads that wait or are about to start something end instead.
+stopping = threading.Event()
 
 
 def root() -> Path:
@@ -56,8 +61,18 @@ def once(target: Path, build: Callable[[Path], None]) -> Path:
 def locked(target: Path) -> Iterator[None]:
     """Hold the lock that belongs to `target`; the kernel drops it when the process ends."""
     with target.with_name(target.name + ".lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        while not _try_lock(handle):
+            if stopping.wait(0.2):
+                raise KeyboardInterrupt
         yield
+
+
+def _try_lock(handle: TextIO) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache as memo
 from pathlib import Path
@@ -108,6 +109,8 @@ _children: set[subprocess.Popen[bytes]] = set()
 @contextmanager
 def _child(args: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """A child process that `stop_all` can end."""
+    if cache.stopping.is_set():
+        raise KeyboardInterrupt
     pipe = subprocess.PIPE
     with subprocess.Popen(args, stdin=pipe, stdout=pipe, stderr=pipe, env=env) as child:
         _children.add(child)
@@ -118,9 +121,21 @@ def _child(args: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.P
 
 
 def stop_all() -> None:
-    """End every program that this process started in or for the toolbox."""
+    """End every program that this process started in or for the toolbox, and what those started."""
+    cache.stopping.set()
     for child in list(_children):
-        child.terminate()
+        for pid in [*_descendants(child.pid), child.pid]:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that stem from `pid`, youngest first."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, task.read_text(encoding="ascii").split()):
+            found += [*_descendants(child), child]
+    return found
 
 
 def failed(
@@ -144,12 +159,20 @@ def sources(suite: str = SUITE) -> tuple[str, ...]:
 
 def bootstrap(packages: Sequence[str], title: str, target: Path, *options: str) -> None:
     """Make a Debian root of `packages` as a tar file; needs no root where the host allows user namespaces."""
-    args = [_need("mmdebstrap"), "--format=tar", *options, f"--include={','.join(packages)}", SUITE, str(target)]
+    args = [
+        _need("mmdebstrap"),
+        "--format=tar",
+        "--dpkgopt=force-unsafe-io",
+        *options,
+        f"--include={','.join(packages)}",
+        SUITE,
+        str(target),
+    ]
     env = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
     with progress.step(title) as step, _child([*args, *sources()], env) as child:
         output = _follow(child, step)
-    if child.returncode:
-        raise failed("mmdebstrap", output)
+        if child.wait():
+            raise failed("mmdebstrap", output)
 
 
 def _follow(child: subprocess.Popen[bytes], step: progress.Step) -> bytes:
