@@ -32,7 +32,8 @@ for settings in "submit_queues=2 hw_queue_depth=4" "submit_queues=2 blocking=1" 
 	fi
 	# shellcheck disable=SC2086  # words on purpose
 	null $settings
-	[ "$(ls "$Q/../mq" | wc -l)" = 2 ] || fail "$settings: $(ls "$Q/../mq")"
+	set -- "$Q"/../mq/*
+	[ $# = 2 ] || fail "$settings: hardware queues $*"
 	scheduler mq-prio
 	write_and_verify --rw=randwrite
 	scheduler none
