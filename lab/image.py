@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import shutil
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -40,34 +41,28 @@ def rootfs() -> Path:
 
 def image(kernel: Unpacked) -> Path:
     """An ext4 image of the root with a kernel's modules; the same inputs give the same bytes."""
-    base = rootfs()
-    stat = base.stat()
+    stat = rootfs().stat()
     identity = cache.key(str(stat.st_size), str(stat.st_mtime_ns), kernel.release, *GUEST_MODULES)
+    path = cache.root() / f"image-{kernel.release}-{identity}.ext4"
+    return cache.once(path, lambda part: make(kernel, part))
 
-    def make(part: Path) -> None:
-        with progress.step(f"Guest image for {kernel.release}"), cache.scratch() as work:
-            tar = work / "root.tar"
-            tar.write_bytes(base.read_bytes())
-            add_modules(tar, kernel)
-            make_ext4(tar, part)
 
-    return cache.once(cache.root() / f"image-{kernel.release}-{identity}.ext4", make)
+def make(kernel: Unpacked, path: Path) -> None:
+    """Make a kernel's image at a path."""
+    with progress.step(f"Guest image for {kernel.release}"), cache.scratch() as work:
+        tar = work / "root.tar"
+        shutil.copyfile(rootfs(), tar)
+        add_modules(tar, kernel)
+        make_ext4(tar, path)
 
 
 def make_ext4(tar: Path, image: Path) -> None:
     """Make an ext4 image of a tar's content, without a journal, with fixed identifiers and times."""
     size = -(-(tar.stat().st_size * 5 // 4) // (128 * MIB)) * 128
     args = ["mkfs.ext4", "-q", "-F", "-O", "^has_journal,^orphan_file", "-m", "0", "-U", IDENTITY]
-    args += [
-        "-E",
-        f"hash_seed={IDENTITY},lazy_itable_init=0",
-        "-d",
-        "/tmp/in/root.tar",
-        f"/tmp/out/{image.name}",
-        f"{size}M",
-    ]
+    args += ["-E", f"hash_seed={IDENTITY},lazy_itable_init=0", "-d", f"/tmp/in/{tar.name}"]
     box = toolbox.Sandbox(ro={"/tmp/in": tar.parent}, rw={"/tmp/out": image.parent})
-    toolbox.run(args, box, env={"SOURCE_DATE_EPOCH": "1767225600"})
+    toolbox.run([*args, f"/tmp/out/{image.name}", f"{size}M"], box, env={"SOURCE_DATE_EPOCH": "1767225600"})
 
 
 def add_modules(tar: Path, kernel: Unpacked) -> None:

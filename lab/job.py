@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import cache, image, machine, progress, qemu
-from lab.errors import GuestCrashed, GuestOutOfMemory, LabError
+from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, LabError
 from lab.machine import Machine
 
 # What the agent writes to the exit port, as QEMU turns it into an exit status.
@@ -106,8 +106,12 @@ def _first(error: BaseException) -> BaseException:
 async def _run(saved: Machine, job: Job) -> Outcome:
     with cache.scratch() as run_folder:
         guest = prepare(saved, job, run_folder)
-        async with machine.running(saved, guest, job.cpu_limit_s) as process:
-            status = await process.end()
+        try:
+            async with machine.running(saved, guest, job.cpu_limit_s) as process:
+                status = await process.end()
+        except GuestHung as error:
+            error.detail = "\n".join(guest.console().splitlines()[-20:])
+            raise
         return read_outcome(guest, status)
 
 

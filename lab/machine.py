@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from lab import cache, image, kernels, progress, qemu, toolbox
 from lab.errors import SetupFailed
@@ -50,7 +49,7 @@ def get(kernel_name: str, cpus: int = 1) -> Machine:
     hardware = " ".join(qemu.hardware(cpus, qemu.TCG))
     name = cache.key(toolbox.identity(), root.name, kernel.release, *image.boot_inputs(), hardware, BOOT_LINE)
     machine = Machine(kernel, root, cache.root() / "machines" / f"{kernel.release}-{cpus}-{name}", cpus)
-    cache.once(machine.folder, lambda part: _make(machine, part))
+    cache.once(machine.folder, lambda part: make(machine, part))
     return machine
 
 
@@ -93,7 +92,8 @@ def without_host_clock(state: bytes) -> bytes:
     return state[:at] + bytes(24) + state[at + 24 :]
 
 
-def _make(machine: Machine, part: Path) -> None:
+def make(machine: Machine, part: Path) -> None:
+    """Boot a machine and save it in a folder."""
     cache.need_space(qemu.RAM_MIB)
     with progress.step(f"Machine with {machine.kernel.release}: boot and save"), cache.scratch() as run:
         part.mkdir()
@@ -109,7 +109,7 @@ async def _save(machine: Machine, guest: qemu.Guest) -> None:
     extra = [*CONSOLE, "-action", "panic=pause"]
     async with _booting(machine, guest, BOOT_LINE, extra, BOOT_CPU_S) as process:
         with process.qmp.listener("GUEST_PANICKED") as ready:
-            if not await process.event(ready):
+            if await process.event(ready) is None:
                 raise _no_boot(machine, guest)
         await migrate(process, "migrate", "file:/tmp/ram/state")
         await process.execute("quit")
@@ -122,12 +122,10 @@ async def migrate(process: qemu.Process, verb: str, uri: str) -> None:
     await process.execute("migrate-set-capabilities", capabilities=capabilities)
     with process.qmp.listener("MIGRATION") as changes:
         await process.execute(verb, uri=uri)
-        status = ""
-        while status != "completed":
-            status = str(cast(Mapping[str, object], (await changes.get())["data"])["status"])
-            if status == "failed":
+        while (change := await process.event(changes)) != {"status": "completed"}:
+            if change is None or change["status"] == "failed":
                 raise SetupFailed(
-                    "QEMU could not save or restore a machine", "the same command with an empty SLUICE_CACHE"
+                    "QEMU could not save or restore a machine", f"rm -r {cache.root()}/machines   and the same command"
                 )
 
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from qemu.qmp import EventListener, QMPClient, QMPError
 
 from lab import toolbox
-from lab.errors import GuestHung
+from lab.errors import GuestHung, SetupFailed
 
 RAM_MIB = 1024
 EXCHANGE_BYTES = 64 << 20
@@ -88,18 +88,24 @@ class Process:
         self.limit_s = limit_s
 
     async def execute(self, name: str, **arguments: object) -> object:
-        """Send a QMP command and return its answer."""
-        return await self.qmp.execute(name, arguments or None)
-
-    async def event(self, listener: EventListener) -> bool:
-        """Wait for an event: True when it came, False when QEMU ended first."""
-        tasks = [asyncio.create_task(listener.get()), asyncio.create_task(self.end())]
+        """Send a QMP command and return its answer; SetupFailed if QEMU refuses it or is gone."""
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return not any(task is tasks[1] and task.result() is not None for task in done)
+            return await self.qmp.execute(name, arguments or None)
+        except QMPError as error:
+            raise SetupFailed(f"QEMU did not {name}: {error}", "./sluice shell   to look at it by hand") from error
+
+    async def event(self, listener: EventListener) -> Mapping[str, Any] | None:
+        """Wait for an event and return its data; None when QEMU ended first."""
+        event, end = asyncio.create_task(listener.get()), asyncio.create_task(self.end())
+        try:
+            await asyncio.wait([event, end], return_when=asyncio.FIRST_COMPLETED)
+            if not event.done():
+                end.result()
+                return None
+            return cast(Mapping[str, Any], event.result().get("data", {}))
         finally:
-            for task in tasks:
-                task.cancel()
+            event.cancel()
+            end.cancel()
 
     async def end(self) -> int:
         """Wait until QEMU ends; GuestHung when the guest's CPU seconds are spent or it stands still."""

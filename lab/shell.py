@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
+import termios
 
 from lab import cache, job, machine, modules, qemu
 from lab.errors import UsageError
@@ -21,7 +22,11 @@ def run(kernel: str, device: str | None) -> int:
     """Give the terminal to a guest until its shell ends; returns 0."""
     if not sys.stdin.isatty():
         raise UsageError("a shell needs a terminal", "./sluice shell   in a terminal")
-    asyncio.run(_run(prompt(kernel, device)))
+    terminal = termios.tcgetattr(sys.stdin)
+    try:
+        asyncio.run(_run(prompt(kernel, device)))
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
     return 0
 
 

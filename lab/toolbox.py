@@ -28,6 +28,7 @@ PACKAGES = (
     # checks style
     *("sparse", "clang-format", "shellcheck", "python3-minimal"),
 )
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,15 @@ def identity() -> str:
     return hashlib.sha256((path() / "var/lib/dpkg/status").read_bytes()).hexdigest()
 
 
-def command(args: Sequence[str], box: Sandbox = Sandbox()) -> list[str]:
-    """The command line that runs `args` in the toolbox; its processes die with the caller."""
-    line = [_bwrap(), "--ro-bind", str(path()), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
-    line += [
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--die-with-parent",
-        "--setenv",
-        "LC_ALL",
-        "C.UTF-8",
-        "--setenv",
-        "HOME",
-        "/tmp",
-    ]
-    line += ["--setenv", "PATH", "/usr/sbin:/usr/bin:/sbin:/bin"]
+def command(args: Sequence[str], box: Sandbox = Sandbox(), env: Mapping[str, str] | None = None) -> list[str]:
+    """The command line that runs `args` in the toolbox; its processes die with the caller.
+
+    Of the host's environment nothing but proxies gets in.
+    """
+    line = [_need("bwrap", "bubblewrap"), "--ro-bind", str(path()), "/", "--dev", "/dev", "--proc", "/proc"]
+    line += ["--tmpfs", "/tmp", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--clearenv"]
+    for name, value in {**ENVIRONMENT, **_proxies(), **(env or {})}.items():
+        line += ["--setenv", name, value]
     if os.getuid() != 0:
         line += ["--unshare-user", "--uid", "0", "--gid", "0"]
     if box.network:
@@ -96,18 +91,22 @@ def command(args: Sequence[str], box: Sandbox = Sandbox()) -> list[str]:
 
 def run(args: Sequence[str], box: Sandbox = Sandbox(), stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
     """Run a command in the toolbox and return what it prints; SetupFailed with its last lines if it fails."""
-    with _child(command(args, box), {**os.environ, **(env or {})}) as child:
+    with _child(command(args, box, env)) as child:
         stdout, stderr = child.communicate(stdin)
     if child.returncode:
         raise failed(" ".join(args[:3]), stdout + stderr)
     return stdout.decode(errors="replace")
 
 
+def _proxies() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("http_proxy", "https_proxy", "no_proxy") if name in os.environ}
+
+
 _children: set[subprocess.Popen[bytes]] = set()
 
 
 @contextmanager
-def _child(args: Sequence[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def _child(args: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """A child process that `stop_all` can end."""
     if cache.stopping.is_set():
         raise KeyboardInterrupt
@@ -159,17 +158,10 @@ def sources(suite: str = SUITE) -> tuple[str, ...]:
 
 def bootstrap(packages: Sequence[str], title: str, target: Path, *options: str) -> None:
     """Make a Debian root of `packages` as a tar file; needs no root where the host allows user namespaces."""
-    args = [
-        _need("mmdebstrap"),
-        "--format=tar",
-        "--dpkgopt=force-unsafe-io",
-        *options,
-        f"--include={','.join(packages)}",
-        SUITE,
-        str(target),
-    ]
+    args = [_need("mmdebstrap"), "--format=tar", "--dpkgopt=force-unsafe-io", *options]
+    args += [f"--include={','.join(packages)}", SUITE, str(target), *sources()]
     env = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
-    with progress.step(title) as step, _child([*args, *sources()], env) as child:
+    with progress.step(title) as step, _child(args, env) as child:
         output = _follow(child, step)
         if child.wait():
             raise failed("mmdebstrap", output)
@@ -226,10 +218,6 @@ def _codename() -> str:
         if line.startswith("VERSION_CODENAME="):
             return line.split("=", 1)[1].strip('"')
     return "unknown"
-
-
-def _bwrap() -> str:
-    return _need("bwrap", "bubblewrap")
 
 
 def _need(program: str, package: str = "") -> str:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import filecmp
 import io
 import struct
 import tarfile
@@ -148,3 +150,15 @@ def test_scratch_of_a_killed_run_is_swept(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_keys_tell_parts_apart() -> None:
     assert cache.key("ab", "c") != cache.key("a", "bc")
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
+def test_a_machine_built_again_is_the_same(tmp_path: Path) -> None:
+    """Image and saved state repeat to the byte: an empty cache gives the same digests."""
+    saved = machine.get(kernels.DEFAULT)
+    again = dataclasses.replace(saved, root=tmp_path / "image.ext4", folder=tmp_path / "machine")
+    image.make(saved.kernel, again.root)
+    assert filecmp.cmp(saved.root, again.root, shallow=False)
+    machine.make(again, again.folder)
+    assert again.identity == saved.identity
