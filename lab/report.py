@@ -95,6 +95,7 @@ def html(found: Result, drawn: Sequence[Figure]) -> str:
         result=found,
         figures=drawn,
         devices=devices(found.cells),
+        settings=settings(found.cells),
         limits=LIMITS,
         spread=widest_spread(found.cells),
         failed=[claim for claim in found.claims if not claim.holds],
@@ -104,6 +105,14 @@ def html(found: Result, drawn: Sequence[Figure]) -> str:
 def devices(cells: Iterable[Cell]) -> dict[str, Mapping[str, str]]:
     """The parameters of each device that the cells used."""
     return {cell.device: cell.device_parameters for cell in cells if cell.device_parameters}
+
+
+def settings(cells: Iterable[Cell]) -> dict[tuple[str, str], str]:
+    """What was in force in the queue, by device and scheduler; of a swept setting the last."""
+    return {
+        (cell.device, cell.scheduler): ", ".join(f"{name} {value}" for name, value in cell.settings.items())
+        for cell in cells
+    }
 
 
 def widest_spread(cells: Sequence[Cell]) -> str:
