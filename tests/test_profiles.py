@@ -18,7 +18,7 @@ TOP = Path(__file__).parent.parent
 KIB = 1024
 
 X25M = "Intel X25-M 80 GB (34 nm) datasheet"
-EMMC = "eMMC 5.1 64 GB product brief"
+EMMC = "Samsung eMMC 5.1 64 GB, announcement of 2015"
 AAKX = "WD5000AAKX datasheet"
 CLASS = "7200 rpm disks, published reviews"
 SAMSUNG = "Samsung 970 PRO 1 TB datasheet"

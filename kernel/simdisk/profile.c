@@ -46,7 +46,7 @@ const struct profile profiles[] = {
 		.random_wa_pct = 260,		/* fitted: 6,600 random writes a second */
 	},
 	{
-		/* A 64 GB eMMC 5.1 part, HS400, command queue. */
+		/* Samsung eMMC 5.1, 64 GB, HS400, as announced in February 2015. */
 		.name = "emmc",
 		.kind = PROFILE_SSD,
 		.sectors = 122142720,		/* 64 GB parts give 58.2 GiB */
@@ -56,11 +56,11 @@ const struct profile profiles[] = {
 		.slowdown = 1,
 		.fua = 1,			/* reliable write */
 		.queued_flush = 0,		/* the kernel halts the queue to flush */
-		.read_cmd_ns = 90900,		/* product brief: 11,000 random reads/s */
-		.write_cmd_ns = 76900,		/* product brief: 13,000 random writes/s */
+		.read_cmd_ns = 90900,		/* Samsung: 11,000 random reads/s */
+		.write_cmd_ns = 76900,		/* Samsung: 13,000 random writes/s */
 		.read_latency_ns = 20000,	/* fitted: about 160 us at QD1 */
 		.write_latency_ns = 60000,	/* fitted: about 80 us at QD1 */
-		.link_mbps = 250,		/* product brief: sequential read */
+		.link_mbps = 250,		/* Samsung: sequential read */
 		.duplex = 0,			/* one 8-bit bus */
 		.flush_ns = 1000000,		/* 1 to 5 ms, programs included */
 		.discard_ns = 500000,		/* fitted: TRIM 0.5 ms */
