@@ -54,63 +54,69 @@
 #include "mq-prio-trace.h"
 
 /* RT 0-7, BE 0-7, IDLE: a lower number is more urgent. */
-#define MQP_RANKS	17
-#define MQP_RANK_BE	8
-#define MQP_RANK_IDLE	16
+#define MQP_RANKS 17
+#define MQP_RANK_BE 8
+#define MQP_RANK_IDLE 16
 
 /*
  * Percent of the device's time that lower ranks get beside a higher one.  The
  * higher one's latency grows by as much on a disk, where it waits for whole
  * turns, and by less on flash.
  */
-#define MQP_LOW_SHARE_FLASH	10
-#define MQP_LOW_SHARE_ROTATING	5
-#define MQP_LOW_SHARE_MAX	50
+#define MQP_LOW_SHARE_FLASH 10
+#define MQP_LOW_SHARE_ROTATING 5
+#define MQP_LOW_SHARE_MAX 50
 
 /*
  * How long a rank counts as active after its last request, in ms: longer than
  * a reader at depth 1 thinks, short enough to give an idle disk away.
  */
-#define MQP_HOLD_MS_DEFAULT	10
-#define MQP_HOLD_MS_MAX		1000
+#define MQP_HOLD_MS_DEFAULT 10
+#define MQP_HOLD_MS_MAX 1000
 
 /*
  * Tags are kept back for longer than the device is: a reserve costs lower
  * ranks little, and its lack makes a returning higher one wait for a tag.
  */
-#define MQP_RESERVE_JIFFIES	HZ
+#define MQP_RESERVE_JIFFIES HZ
 
 /*
  * A turn on a rotating disk: at 100-200 MB/s 1 MiB transfers for about as long
  * as it takes to get there.
  */
-#define MQP_TURN_SECTORS	(1024 * 1024 >> SECTOR_SHIFT)
+#define MQP_TURN_SECTORS (1024 * 1024 >> SECTOR_SHIFT)
 
 /* And no more than 8 requests: each small one may cost a seek of its own. */
-#define MQP_TURN_LEAST		(MQP_TURN_SECTORS / 8)
+#define MQP_TURN_LEAST (MQP_TURN_SECTORS / 8)
 
 /* The share is a promise: turns open a little early, by what the cost may err. */
-#define MQP_PROMISE_PCT		95
+#define MQP_PROMISE_PCT 95
 
 /* On flash, the least cost of a read is forgotten in about so many reads. */
-#define MQP_UNIT_RISE		64
+#define MQP_UNIT_RISE 64
+
+/*
+ * A busy higher rank's own dispatches open turns; the timer is for when there
+ * are none, and late enough to leave the work to them.
+ */
+#define MQP_TIMER_SLACK_NS (250 * NSEC_PER_USEC)
 
 /* No turn, however long the device stalled, keeps the next away for longer. */
-#define MQP_PERIOD_MAX_NS	NSEC_PER_SEC
+#define MQP_PERIOD_MAX_NS NSEC_PER_SEC
 
 /*
  * Within a rank on a rotating disk: requests in one sweep before the oldest is
  * looked at, and the age at which it goes first.
  */
-#define MQP_SWEEP_BATCH		16
-#define MQP_SWEEP_EXPIRE	(HZ / 2)
+#define MQP_SWEEP_BATCH 16
+#define MQP_SWEEP_EXPIRE (HZ / 2)
 
 /* Where a request is; kept in rq->elv.priv[1]. */
 enum mqp_state {
-	MQP_OUTSIDE,	/* not inserted, or left again */
-	MQP_QUEUED,	/* in its rank's FIFO */
-	MQP_ISSUED,	/* dispatched, not finished */
-	MQP_TURN,	/* the same, as part of a turn */
+	MQP_OUTSIDE, /* not inserted, or left again */
+	MQP_QUEUED, /* in its rank's FIFO */
+	MQP_ISSUED, /* dispatched, not finished */
+	MQP_TURN, /* the same, as part of a turn */
 };
 
 /**
@@ -180,7 +186,7 @@ struct mqp_turn {
  * @rank: the ranks
  */
 struct mqp_data {
-	spinlock_t lock;
+	spinlock_t lock; /* guards all below but what says otherwise above */
 	struct request_queue *q;
 	struct list_head urgent;
 	unsigned long waiting;
@@ -283,8 +289,7 @@ static struct request *mqp_oldest(const struct mqp_rank *r)
 }
 
 /* Makes a waiting request known to the merge look-ups. */
-static void mqp_index(struct mqp_data *mqp, struct mqp_rank *r,
-		      struct request *rq)
+static void mqp_index(struct mqp_data *mqp, struct mqp_rank *r, struct request *rq)
 {
 	elv_rb_add(&r->sorted, rq);
 	if (!sluice_rq_mergeable(rq))
@@ -388,11 +393,10 @@ static struct request *mqp_sweep(struct mqp_rank *r)
 }
 
 /* The rank's next in order, or, where @oldest, the one that waited longest. */
-static struct request *mqp_take(struct mqp_data *mqp, struct mqp_rank *r,
-				enum mqp_state state, bool oldest)
+static struct request *mqp_take(struct mqp_data *mqp, struct mqp_rank *r, enum mqp_state state,
+				bool oldest)
 {
-	struct request *rq = mqp->rotating && !oldest ? mqp_sweep(r) :
-							mqp_oldest(r);
+	struct request *rq = mqp->rotating && !oldest ? mqp_sweep(r) : mqp_oldest(r);
 
 	r->pos = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	mqp_unlink(mqp, rq);
@@ -403,8 +407,7 @@ static struct request *mqp_take(struct mqp_data *mqp, struct mqp_rank *r,
 
 /* Turns */
 
-static unsigned int mqp_longest_waiting(const struct mqp_data *mqp,
-					unsigned long lower)
+static unsigned int mqp_longest_waiting(const struct mqp_data *mqp, unsigned long lower)
 {
 	unsigned int i, best = __ffs(lower);
 
@@ -418,28 +421,25 @@ static unsigned int mqp_longest_waiting(const struct mqp_data *mqp,
 /* The time that must pass for @cost of lower ranks' device time. */
 static u64 mqp_period(const struct mqp_data *mqp, u64 cost)
 {
-	return min(div_u64(cost * MQP_PROMISE_PCT, READ_ONCE(mqp->low_share)),
-		   (u64)MQP_PERIOD_MAX_NS);
+	u64 period = div_u64(cost * MQP_PROMISE_PCT, READ_ONCE(mqp->low_share));
+
+	return min_t(u64, period, MQP_PERIOD_MAX_NS);
 }
 
 /*
  * Requests in a turn on flash: one, and those that came due while the last turn
  * was inside the device, within lower ranks' share of the device's queue.
  */
-static unsigned int mqp_turn_size(const struct mqp_data *mqp, unsigned int top,
-				  u64 now)
+static unsigned int mqp_turn_size(const struct mqp_data *mqp, unsigned int top, u64 now)
 {
 	const struct mqp_turn *turn = &mqp->turn;
 	unsigned int inside = atomic_read(&mqp->rank[top].issued);
-	u64 due = div64_u64(now - turn->next_ns,
-			    max(mqp_period(mqp, turn->unit_ns), 1ULL));
+	u64 due = div64_u64(now - turn->next_ns, max(mqp_period(mqp, turn->unit_ns), 1ULL));
 
-	return clamp_t(u64, 1 + due, 1,
-		       max(inside * READ_ONCE(mqp->low_share) / 100, 1U));
+	return clamp_t(u64, 1 + due, 1, max(inside * READ_ONCE(mqp->low_share) / 100, 1U));
 }
 
-static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top,
-			   unsigned long lower, u64 now)
+static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top, unsigned long lower, u64 now)
 {
 	struct mqp_turn *turn = &mqp->turn;
 	unsigned int i = mqp_longest_waiting(mqp, lower);
@@ -449,8 +449,7 @@ static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top,
 	/* Only the device's delay is made up for, not time in which nothing waited. */
 	turn->next_ns = max(turn->next_ns, now - min(now, turn->stay_ns));
 	turn->rank = i;
-	turn->left = mqp->rotating ? MQP_TURN_SECTORS :
-				     mqp_turn_size(mqp, top, now);
+	turn->left = mqp->rotating ? MQP_TURN_SECTORS : mqp_turn_size(mqp, top, now);
 	turn->start_ns = now;
 	turn->cost_ns = 0;
 	turn->count++;
@@ -459,8 +458,7 @@ static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top,
 }
 
 /* Whether a lower request may go now; begins a turn when one is due. */
-static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top,
-			  unsigned long lower)
+static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top, unsigned long lower)
 {
 	struct mqp_turn *turn = &mqp->turn;
 	u64 now;
@@ -479,8 +477,7 @@ static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top,
 static struct request *mqp_turn_take(struct mqp_data *mqp)
 {
 	struct mqp_turn *turn = &mqp->turn;
-	struct request *rq = mqp_take(mqp, &mqp->rank[turn->rank], MQP_TURN,
-				      !turn->issued);
+	struct request *rq = mqp_take(mqp, &mqp->rank[turn->rank], MQP_TURN, !turn->issued);
 
 	turn->left -= mqp->rotating ? max(blk_rq_sectors(rq), MQP_TURN_LEAST) : 1;
 	turn->issued++;
@@ -498,8 +495,7 @@ static void mqp_turn_charge(struct mqp_data *mqp, u64 spent, bool write)
 	struct mqp_turn *turn = &mqp->turn;
 
 	if (!mqp->rotating && !write && turn->unit_ns)
-		spent = min(spent, turn->unit_ns +
-				   turn->unit_ns / MQP_UNIT_RISE + 1);
+		spent = min(spent, turn->unit_ns + turn->unit_ns / MQP_UNIT_RISE + 1);
 	turn->unit_ns = spent;
 	turn->cost_ns += spent;
 }
@@ -527,6 +523,13 @@ static u64 mqp_hold_left(const struct mqp_data *mqp, const struct mqp_rank *r)
 	return left > 0 ? jiffies_to_nsecs(left) : 0;
 }
 
+/* An early timer costs a look, a new one on each hold would cost more. */
+static bool mqp_timer_covers(struct mqp_data *mqp, u64 at)
+{
+	return hrtimer_is_queued(&mqp->timer) &&
+	       ktime_to_ns(hrtimer_get_expires(&mqp->timer)) <= at + MQP_TIMER_SLACK_NS;
+}
+
 /*
  * Starts the timer for the earliest moment at which something that is held may
  * go: at once when the highest rank's hold ended and what was held is now the
@@ -551,8 +554,8 @@ static void mqp_arm(struct mqp_data *mqp)
 		if (!atomic_read(&r->issued))
 			at = min(at, now + mqp_hold_left(mqp, r));
 	}
-	if (at != U64_MAX)
-		hrtimer_start(&mqp->timer, ns_to_ktime(at), HRTIMER_MODE_ABS);
+	if (at != U64_MAX && !mqp_timer_covers(mqp, at))
+		hrtimer_start(&mqp->timer, ns_to_ktime(at + MQP_TIMER_SLACK_NS), HRTIMER_MODE_ABS);
 }
 
 static enum hrtimer_restart mqp_timer(struct hrtimer *timer)
@@ -587,8 +590,7 @@ static void mqp_prepare_request(struct request *rq)
 	mqp_set_state(rq, MQP_OUTSIDE);
 }
 
-static bool mqp_bio_merge(struct request_queue *q, struct bio *bio,
-			  unsigned int nr_segs)
+static bool mqp_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
 {
 	struct mqp_data *mqp = q->elevator->elevator_data;
 	struct request *free = NULL;
@@ -607,8 +609,7 @@ static bool mqp_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /* Called by blk_mq_sched_try_merge() when no back merge was found. */
-static int mqp_request_merge(struct request_queue *q, struct request **req,
-			     struct bio *bio)
+static int mqp_request_merge(struct request_queue *q, struct request **req, struct bio *bio)
 {
 	struct mqp_data *mqp = q->elevator->elevator_data;
 	struct mqp_rank *r = &mqp->rank[mqp_ioprio_rank(bio->bi_ioprio)];
@@ -622,8 +623,7 @@ static int mqp_request_merge(struct request_queue *q, struct request **req,
 }
 
 /* A bio was merged into @req; in front means that its sector changed. */
-static void mqp_request_merged(struct request_queue *q, struct request *req,
-			       enum elv_merge type)
+static void mqp_request_merged(struct request_queue *q, struct request *req, enum elv_merge type)
 {
 	struct mqp_rank *r = req->elv.priv[0];
 
@@ -634,16 +634,14 @@ static void mqp_request_merged(struct request_queue *q, struct request *req,
 }
 
 /* @next was merged into @req and goes away; the older place is kept. */
-static void mqp_requests_merged(struct request_queue *q, struct request *req,
-				struct request *next)
+static void mqp_requests_merged(struct request_queue *q, struct request *req, struct request *next)
 {
 	struct mqp_data *mqp = q->elevator->elevator_data;
 
 	lockdep_assert_held(&mqp->lock);
 	if (mqp_get_state(next) != MQP_QUEUED)
 		return;
-	if (time_before((unsigned long)next->fifo_time,
-			(unsigned long)req->fifo_time)) {
+	if (time_before((unsigned long)next->fifo_time, (unsigned long)req->fifo_time)) {
 		list_move(&req->queuelist, &next->queuelist);
 		req->fifo_time = next->fifo_time;
 	}
@@ -657,12 +655,11 @@ static void mqp_requests_merged(struct request_queue *q, struct request *req,
  */
 static bool mqp_collects(struct request *rq)
 {
-	return req_op(rq) == REQ_OP_DISCARD &&
-	       sluice_front_merge(rq) == ELEVATOR_DISCARD_MERGE;
+	return req_op(rq) == REQ_OP_DISCARD && sluice_front_merge(rq) == ELEVATOR_DISCARD_MERGE;
 }
 
-static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
-				struct list_head *list, sluice_insert_t ins)
+static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+				sluice_insert_t ins)
 {
 	struct request_queue *q = hctx->queue;
 	struct mqp_data *mqp = q->elevator->elevator_data;
@@ -682,8 +679,7 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx,
 		mqp_index_all(mqp);
 	list_for_each_entry_safe(rq, tmp, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		if (merge && !mqp_collects(rq) &&
-		    blk_mq_sched_try_insert_merge(q, rq, &free))
+		if (merge && !mqp_collects(rq) && blk_mq_sched_try_insert_merge(q, rq, &free))
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(mqp->queued, mqp->queued + 1);
@@ -740,8 +736,7 @@ static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	} else if (mqp_competing(mqp)) {
 		rq = mqp_dispatch_competing(mqp);
 	} else {
-		rq = mqp_take(mqp, &mqp->rank[__ffs(mqp->waiting)], MQP_ISSUED,
-			      false);
+		rq = mqp_take(mqp, &mqp->rank[__ffs(mqp->waiting)], MQP_ISSUED, false);
 	}
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
@@ -751,8 +746,7 @@ out:
 }
 
 /* A request left the device while ranks compete. */
-static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last,
-			bool write)
+static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last, bool write)
 {
 	u64 now = ktime_get_ns();
 	struct mqp_turn *turn = &mqp->turn;
@@ -821,12 +815,10 @@ static int mqp_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	INIT_LIST_HEAD(&mqp->urgent);
 	mqp->q = q;
 	mqp->rotating = !blk_queue_nonrot(q);
-	mqp->low_share = mqp->rotating ? MQP_LOW_SHARE_ROTATING :
-					 MQP_LOW_SHARE_FLASH;
+	mqp->low_share = mqp->rotating ? MQP_LOW_SHARE_ROTATING : MQP_LOW_SHARE_FLASH;
 	mqp->hold_ms = MQP_HOLD_MS_DEFAULT;
 	mqp_init_ranks(mqp);
-	sluice_hrtimer_setup(&mqp->timer, mqp_timer, CLOCK_MONOTONIC,
-			     HRTIMER_MODE_ABS);
+	sluice_hrtimer_setup(&mqp->timer, mqp_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	sluice_may_limit_tags(q);
 	eq->elevator_data = mqp;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -840,23 +832,21 @@ static void mqp_exit_sched(struct elevator_queue *eq)
 	unsigned int i;
 
 	hrtimer_cancel(&mqp->timer);
-	WARN_ON_ONCE(!list_empty(&mqp->urgent) || mqp->queued ||
-		     mqp->waiting || mqp->turn.issued);
+	WARN_ON_ONCE(!list_empty(&mqp->urgent) || mqp->queued || mqp->waiting || mqp->turn.issued);
 	for (i = 0; i < MQP_RANKS; i++) {
 		struct mqp_rank *r = &mqp->rank[i];
 
-		WARN_ONCE(r->queued || atomic_read(&r->issued) ||
-			  !RB_EMPTY_ROOT(&r->sorted),
-			  "mq-prio: rank %u ends with %u queued, %d issued\n",
-			  i, r->queued, atomic_read(&r->issued));
+		WARN_ONCE(r->queued || atomic_read(&r->issued) || !RB_EMPTY_ROOT(&r->sorted),
+			  "mq-prio: rank %u ends with %u queued, %d issued\n", i, r->queued,
+			  atomic_read(&r->issued));
 	}
 	kfree(mqp);
 }
 
 /* Knobs */
 
-static ssize_t mqp_store(unsigned int *knob, unsigned int min, unsigned int max,
-			 const char *page, size_t count)
+static ssize_t mqp_store(unsigned int *knob, unsigned int min, unsigned int max, const char *page,
+			 size_t count)
 {
 	unsigned int value;
 	int ret = kstrtouint(page, 10, &value);
@@ -869,29 +859,37 @@ static ssize_t mqp_store(unsigned int *knob, unsigned int min, unsigned int max,
 	return count;
 }
 
-#define MQP_KNOB(name, min, max)					\
-static ssize_t mqp_##name##_show(struct elevator_queue *eq, char *page)	\
-{									\
-	struct mqp_data *mqp = eq->elevator_data;			\
-									\
-	return sysfs_emit(page, "%u\n", READ_ONCE(mqp->name));		\
-}									\
-									\
-static ssize_t mqp_##name##_store(struct elevator_queue *eq,		\
-				  const char *page, size_t count)	\
-{									\
-	struct mqp_data *mqp = eq->elevator_data;			\
-									\
-	return mqp_store(&mqp->name, min, max, page, count);		\
+static ssize_t mqp_low_share_show(struct elevator_queue *eq, char *page)
+{
+	struct mqp_data *mqp = eq->elevator_data;
+
+	return sysfs_emit(page, "%u\n", READ_ONCE(mqp->low_share));
 }
 
-MQP_KNOB(low_share, 1, MQP_LOW_SHARE_MAX)
-MQP_KNOB(hold_ms, 0, MQP_HOLD_MS_MAX)
+static ssize_t mqp_low_share_store(struct elevator_queue *eq, const char *page, size_t count)
+{
+	struct mqp_data *mqp = eq->elevator_data;
+
+	return mqp_store(&mqp->low_share, 1, MQP_LOW_SHARE_MAX, page, count);
+}
+
+static ssize_t mqp_hold_ms_show(struct elevator_queue *eq, char *page)
+{
+	struct mqp_data *mqp = eq->elevator_data;
+
+	return sysfs_emit(page, "%u\n", READ_ONCE(mqp->hold_ms));
+}
+
+static ssize_t mqp_hold_ms_store(struct elevator_queue *eq, const char *page, size_t count)
+{
+	struct mqp_data *mqp = eq->elevator_data;
+
+	return mqp_store(&mqp->hold_ms, 0, MQP_HOLD_MS_MAX, page, count);
+}
 
 static sluice_attr_t mqp_attrs[] = {
 	__ATTR(low_share, 0644, mqp_low_share_show, mqp_low_share_store),
-	__ATTR(hold_ms, 0644, mqp_hold_ms_show, mqp_hold_ms_store),
-	__ATTR_NULL
+	__ATTR(hold_ms, 0644, mqp_hold_ms_show, mqp_hold_ms_store), __ATTR_NULL
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
@@ -909,14 +907,12 @@ static int mqp_state_show(void *data, struct seq_file *m)
 	for (i = 0; i < MQP_RANKS; i++) {
 		struct mqp_rank *r = &mqp->rank[i];
 
-		seq_printf(m, "%u %u %d %llu %llu\n", i, r->queued,
-			   atomic_read(&r->issued),
-			   r->queued ? now - mqp_oldest(r)->start_time_ns : 0,
-			   r->max_wait_ns);
+		seq_printf(m, "%u %u %d %llu %llu\n", i, r->queued, atomic_read(&r->issued),
+			   r->queued ? now - mqp_oldest(r)->start_time_ns : 0, r->max_wait_ns);
 	}
 	seq_printf(m, "turns %llu issued %u unit_ns %llu cost_ns %llu stay_ns %llu\n",
-		   mqp->turn.count, mqp->turn.issued, mqp->turn.unit_ns,
-		   mqp->turn.cost_ns, mqp->turn.stay_ns);
+		   mqp->turn.count, mqp->turn.issued, mqp->turn.unit_ns, mqp->turn.cost_ns,
+		   mqp->turn.stay_ns);
 	spin_unlock_irq(&mqp->lock);
 	return 0;
 }
