@@ -92,6 +92,4 @@ static inline struct gendisk *sluice_alloc_disk(struct blk_mq_tag_set *set,
 }
 #endif
 
-#define sluice_hrtimer_init sluice_hrtimer_setup
-
 #endif

@@ -893,7 +893,7 @@ static sluice_attr_t mqp_attrs[] = {
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
-/* debugfs .../sched/state: a line per rank that was used, then the turns. */
+/* debugfs .../sched/state: a line per rank, then the turns. */
 static int mqp_state_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;

@@ -330,7 +330,7 @@ void disk_init(struct disk *disk, const char *name)
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->hung);
 	store_init(&disk->store);
-	sluice_hrtimer_init(&disk->timer, disk_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
+	sluice_hrtimer_setup(&disk->timer, disk_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
 }
 
 /**
