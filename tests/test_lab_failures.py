@@ -21,8 +21,9 @@ TOP = Path(__file__).parent.parent
 KERNEL = kernels.DEFAULT
 pytestmark = pytest.mark.usefixtures("lab")
 LONG = """
-import sys
+import signal, sys
 from lab import cli, job
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job starts with it ignored
 sys.exit(cli.guarded(lambda: job.run(job.Job("6.12", "while :; do :; done", {})).status))
 """
 
