@@ -47,7 +47,8 @@ def get(kernel_name: str, cpus: int = 1) -> Machine:
     kernel = kernels.get(kernel_name)
     root = image.image(kernel)
     hardware = " ".join(qemu.hardware(cpus, qemu.TCG))
-    name = cache.key(toolbox.identity(), root.name, kernel.release, *image.boot_inputs(), hardware, BOOT_LINE)
+    inputs = (*image.boot_inputs(), qemu.LOCK.read_bytes(), hardware, BOOT_LINE)
+    name = cache.key(toolbox.identity(), root.name, kernel.release, *inputs)
     machine = Machine(kernel, root, cache.root() / "machines" / f"{kernel.release}-{cpus}-{name}", cpus)
     cache.once(machine.folder, lambda part: make(machine, part))
     return machine

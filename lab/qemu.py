@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from qemu.qmp import EventListener, QMPClient, QMPError
 
-from lab import toolbox
+from lab import cache, toolbox
 from lab.errors import GuestHung, SetupFailed
 
 RAM_MIB = 1024
@@ -23,6 +23,8 @@ EXCHANGE_BYTES = 64 << 20
 # and not bytes, as a real machine about does; without FSRM because Linux 6.1's memmove assumes that it implies ERMS.
 TCG: tuple[str, ...] = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm")
 KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
+# Keeps the main thread out while the CPU executes, without which runs on a busy host differ by some nanoseconds.
+LOCK = Path(__file__).with_name("qemu-lock.c")
 # SIGXCPU, as bubblewrap reports it.
 CPU_SPENT = 128 + 24
 # A guest that stands still uses no CPU seconds; a busy host makes a guest up to 7 times slower.
@@ -65,7 +67,7 @@ class Guest:
     def box(self) -> toolbox.Sandbox:
         """What QEMU sees of the host."""
         return toolbox.Sandbox(
-            ro={"/tmp/root": self.root.parent},
+            ro={"/tmp/root": self.root.parent, "/tmp/lock": _lock()},
             rw={"/tmp/ram": self.ram.parent, "/tmp/run": self.run},
             devices=("/dev/kvm",) if self.accel == KVM else (),
         )
@@ -132,6 +134,7 @@ def hardware(cpus: int, accel: Sequence[str]) -> list[str]:
     """The arguments that name no file: what the guest's hardware is."""
     return [
         *("-nodefaults", "-no-user-config", "-display", "none", "-M", "pc,nvdimm=on,memory-backend=ram"),
+        *("-name", "debug-threads=on"),
         *(*accel, "-smp", str(cpus), "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"),
         *("-m", f"{RAM_MIB}M,slots=4,maxmem=16G", "-no-reboot"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=1", "-device", "pvpanic"),
@@ -141,7 +144,8 @@ def hardware(cpus: int, accel: Sequence[str]) -> list[str]:
 def line(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox | None = None) -> list[str]:
     """The whole command line; the kernel sends SIGXCPU after `limit_s` seconds of CPU time."""
     limit = max(1, int(limit_s))
-    args = ["prlimit", f"--cpu={limit}:{limit + 5}", "--core=0", "qemu-system-x86_64", *guest.arguments(), *extra]
+    args = ["prlimit", f"--cpu={limit}:{limit + 5}", "--core=0", "env", "LD_PRELOAD=/tmp/lock/lock.so"]
+    args += ["qemu-system-x86_64", *guest.arguments(), *extra]
     return toolbox.command(args, box or guest.box())
 
 
@@ -168,6 +172,17 @@ async def start(
             await child.wait()
         with suppress(EOFError, OSError, QMPError):
             await qmp.disconnect()
+
+
+def _lock() -> Path:
+    """The folder of lock.so, compiled if its source changed since."""
+
+    def compile_it(part: Path) -> None:
+        part.mkdir()
+        line = ["gcc-14", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", "/tmp/out/lock.so"]
+        toolbox.run([*line, "/tmp/lock.c"], toolbox.Sandbox(ro={"/tmp/lock.c": LOCK}, rw={"/tmp/out": part}))
+
+    return cache.once(cache.root() / "build" / f"lock-{cache.key(toolbox.identity(), LOCK.read_bytes())}", compile_it)
 
 
 def _text(path: Path) -> str:
