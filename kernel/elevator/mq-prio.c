@@ -28,7 +28,7 @@
  * is the read's own.  With C for the cost of a turn, S for the share in per
  * cent and R for the turn's time inside the device, turns open every
  *
- *	max(R, min(C * 95 / S, 1 s))
+ *	max(R, min(C * 92 / S, 1 s))
  *
  * Where R is the larger on flash, a turn has as many requests as it takes to
  * meet the share, but no more than S per cent of what the higher rank has
@@ -90,7 +90,7 @@
 #define MQP_TURN_LEAST (MQP_TURN_SECTORS / 8)
 
 /* The share is a promise: turns open a little early, by what the cost may err. */
-#define MQP_PROMISE_PCT 95
+#define MQP_PROMISE_PCT 92
 
 /* On flash, the least cost of a read is forgotten in about so many reads. */
 #define MQP_UNIT_RISE 64
