@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -73,6 +73,20 @@ def _try_lock(handle: TextIO) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+@contextmanager
+def processors() -> Iterator[set[int]]:
+    """A processor of the host that nobody else has got here, in any process; all of them when none is left."""
+    everyone = os.sched_getaffinity(0)
+    root().mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for number in sorted(everyone):
+            handle = stack.enter_context((root() / f"processor-{number}.lock").open("w"))
+            if _try_lock(handle):
+                yield {number}
+                return
+        yield everyone
 
 
 @contextmanager
