@@ -11,7 +11,7 @@ from lab import cache, image, kernels, machine, modules, progress, toolbox
 
 FIRST_RUN = """\
 sluice: first run. It downloads about 600 MB of Debian packages (toolbox with compilers and QEMU, guest,
-        {count} kernels) into {cache}, where they take 3 GB."""
+        Linux {names}) into {cache}, where they take 3 GB."""
 FIRST_RUN_MIB = 4096
 
 
@@ -19,7 +19,7 @@ def ready(names: Sequence[str], machines: bool = True) -> None:
     """Make the toolbox, and for each named kernel its modules, image and saved machine; quick where they are there."""
     if not toolbox.exists():
         cache.need_space(FIRST_RUN_MIB)
-        progress.say(FIRST_RUN.format(count=len(names), cache=cache.root()))
+        progress.say(FIRST_RUN.format(names=" and ".join(names), cache=cache.root()))
     _side_by_side([toolbox.path, *([image.rootfs] if machines else [])])
     _side_by_side([partial(kernels.get, name) for name in names])
     parts = (machine.get, modules.build) if machines else (modules.build,)
