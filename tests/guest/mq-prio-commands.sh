@@ -35,6 +35,8 @@ every_command() {
 	cp $tracing/trace /out/trace-$name
 	flow rq_issue ' FF\? '
 	flow rq_issue ' DS\? '
+	# The scheduler's end proves that it counted them all.
+	scheduler none
 }
 
 for event in insert issue requeue; do

@@ -36,6 +36,8 @@ for profile in ssd hdd; do
 	merged bio_frontmerge 100 "$profile, backward"
 	run --name=gaps --rw=randwrite --offset=4m --verify=crc32c --size=128k --loops=8
 	merged rq_merge 8 "$profile, gaps"
+	# Most of them in front of another request than the last one, which the block layer looks at by itself.
+	merged bio_frontmerge 64 "$profile, gaps"
 	run --name=reads --rw=read
 	merged bio_backmerge 100 "$profile, reads"
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The guest tests are themselves tested: a bug planted in a module makes the named script fail."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from test_guest import complaints, head
+
+from lab import job, kernels, modules
+from lab.errors import LabError
+
+SCRIPTS = Path(__file__).parent / "guest"
+
+
+@dataclass(frozen=True)
+class Bug:
+    """In kernel/`source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails."""
+
+    name: str
+    source: str
+    right: str
+    wrong: str
+    caught_by: str
+
+    @property
+    def module(self) -> str:
+        """The module that the source is part of."""
+        return "simdisk.ko" if self.source.startswith("simdisk/") else "mq-prio.ko"
+
+
+SIMDISK = (
+    ("hung-lost", "disk.c", "list_splice_tail_init(&disk->hung, &orphans);", "", "removal"),
+    ("fua-ignored", "disk.c", "dc->cmd.fua = rq->cmd_flags & REQ_FUA;", "dc->cmd.fua = false;", "commands"),
+    ("failed-write-kept", "disk.c", "if (disk->keeps_data && !dc->status &&", "if (disk->keeps_data &&", "faults"),
+    ("part-page-dropped", "store.c", "if (bytes < PAGE_SIZE) {", "if (false) {", "commands"),
+    ("ones-for-zeroes", "store.c", "memset(to, 0, span);", "memset(to, 1, span);", "commands"),
+    ("first-page-repeated", "store.c", "\t\tfrom += span;", "", "verify"),
+    ("changed-under-power", "config.c", "if (!config_powered(config))\n\t\treturn 0;", "return 0;", "refusals"),
+    ("slow-die", "ssd.c", "max(from, die->free)", "max(from, die->free) + 1000000", "speed"),
+)
+MQ_PRIO = (
+    ("ranks-reversed", "return ioprio & 7;", "return 7 - (ioprio & 7);", "order"),
+    ("last-come-first", "list_add_tail(&rq->queuelist, &r->fifo);", "list_add(&rq->queuelist, &r->fifo);", "order"),
+    ("idle-after-hold", "\t\tif (!atomic_read(&r->issued))\n", "\t\tif (false)\n", "order"),
+    ("turn-never-due", "\t\t\t\tmqp_turn_end(mqp, now);", "\t\t\t\tturn->next_ns = U64_MAX;", "share"),
+    ("one-lower-rank-only", "\t\t\tbest = i;", "\t\t\tbreak;", "share"),
+    ("tags-not-kept", "sluice_nr_tags(data) / 2", "sluice_nr_tags(data)", "tags"),
+    ("no-range", "if (value < min || value > max)", "if (value < min)", "knobs"),
+    ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "knobs"),
+    ("no-front-merge", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "merges"),
+    ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "merges"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "switch"),
+    ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "removal"),
+)
+BUGS = (
+    *(Bug(name, f"simdisk/{file}", right, wrong, f"simdisk-{test}") for name, file, right, wrong, test in SIMDISK),
+    *(Bug(name, "elevator/mq-prio.c", right, wrong, f"mq-prio-{test}") for name, right, wrong, test in MQ_PRIO),
+)
+
+
+def build(folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """The module that holds the bug."""
+    sources, out = folder / "kernel", folder / "out"
+    shutil.copytree(modules.SOURCES, sources)
+    out.mkdir()
+    spoiled = sources / bug.source
+    text = spoiled.read_text(encoding="utf-8")
+    assert text.count(bug.right) == 1, "the line to spoil has changed"
+    spoiled.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(modules, "SOURCES", sources)
+        modules.make(kernels.get(kernels.DEFAULT), out, "modules")
+    return next(out.rglob(bug.module)).read_bytes()
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.caught_by}-{bug.name}")
+def test_planted_bug_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
+    """The script fails, or the guest does, or its kernel complains."""
+    script = (SCRIPTS / f"{bug.caught_by}.sh").read_text(encoding="utf-8")
+    told = head(script)
+    files = {**modules.build(kernels.DEFAULT), bug.module: build(tmp_path, bug, monkeypatch)}
+    try:
+        outcome = job.run(job.Job(kernels.DEFAULT, script, files, told.cpus, told.limit))
+    except LabError as error:
+        assert error.detail
+    else:
+        assert outcome.status != 0 or complaints(outcome.dmesg, told.dmesg)
