@@ -13,7 +13,11 @@ from pathlib import Path
 from lab import cache, progress, toolbox
 from lab.kernels import Unpacked
 
-PACKAGES = ("fio", "kmod", "mount", "util-linux", "e2fsprogs", "xfsprogs", "procps", "gawk", "libaio1t64")
+PACKAGES = (
+    *("fio", "sysbench", "kmod", "mount", "util-linux", "e2fsprogs", "xfsprogs", "procps", "gawk", "libaio1t64"),
+    # what iolat needs, and those that it is measured beside
+    *("libelf1t64", "libbpf-tools", "dmsetup"),
+)
 LEAN = tuple(f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in ("doc", "man", "locale", "info", "perl", "i18n"))
 # What the guest needs to reach its root.
 BOOT_MODULES = ("nfit", "nd_pmem", "crc32c_generic", "ext4", "overlay", "configfs")

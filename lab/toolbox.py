@@ -23,10 +23,14 @@ PACKAGES = (
     *("gcc-12", "gcc-14", "binutils", "libc6-dev", "make", "bc", "pahole", "kmod", "perl", "patch", "diffutils"),
     # takes kernels and images apart and puts them together
     *("zstd", "xz-utils", "lz4", "cpio", "e2fsprogs", "libarchive13t64", "busybox-static", "ca-certificates"),
+    # builds iolat: BPF programs, their skeleton, a static loader
+    *("clang", "llvm", "bpftool", "libbpf-dev", "libelf-dev", "libzstd-dev", "zlib1g-dev"),
     # runs guests
     *("qemu-system-x86", "util-linux"),
     # checks style
     *("sparse", "clang-format", "shellcheck", "python3-minimal"),
+    # reads what iolat writes
+    "jq",
 )
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
 
