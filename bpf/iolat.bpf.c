@@ -1,0 +1,998 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel half of iolat: takes the time of each step of a block I/O, adds up at completion.
+ *
+ * An I/O is known by the address of its request's first bio, from the queueing of the bio (Q) over the request's
+ * insertion (I) and dispatch (D) to its completion (C). When it got its request (G) the request itself knows. The
+ * address belongs to one I/O as long as that lives, unlike a sector. The tables on its way are arrays of fixed size:
+ * nothing is allocated, no lock is taken, and what finds no room is counted.
+ *
+ * Where there are many I/Os a second on a CPU only some are followed, at random, and each stands for those that went by
+ * since the one before: numbers are right in sum, percentiles are those of a sample.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "iolat.h"
+
+#define CLASS_SHIFT 13
+#define LEVEL_MASK 7
+#define OP_MASK 0xff
+#define EIOCBQUEUED 529
+#define EAGAIN 11
+
+/* How many bios merged in front of a request's first one are looked through for it, and how many are counted. */
+#define FRONT_MERGES 64
+#define COUNTED_BIOS 256
+/* How far a row may be from where its key says, and how many dispatched I/Os are passed over at once. */
+#define PROBES 16
+#define STEPS 64
+/* An I/O stands for at most twice 2^COARSEST. */
+#define COARSEST 10
+
+/* What loops or branches much is checked once, by itself, as a function that nobody knows anything about. */
+#define CHECKED_ALONE __weak __noinline
+
+const volatile __u32 only_dev = ANY;
+const volatile __u32 only_pid = 0;
+const volatile __u32 only_tgid = 0;
+const volatile __u64 only_cgroup = 0;
+const volatile __u32 only_op = ANY;
+const volatile __u32 only_class = ANY;
+const volatile __u32 by = BY_NONE;
+const volatile __u32 row_count = ROWS;
+/* RQF_FLUSH_SEQ, whose number changed in 6.11. */
+const volatile __u32 flush_flag = 1 << 4;
+/* Whether to keep the order of the waiting. */
+const volatile bool order = false;
+/* Nanoseconds that REVIEW followed I/Os of a CPU should take at least; 0: follow all. */
+const volatile __u64 review_ns = 0;
+
+__u64 counters[COUNTERS];
+struct iolat_row rows[ROWS];
+struct iolat_disk disks[DISKS];
+union iolat_name schedulers[SCHEDULERS];
+struct iolat_change changes[CHANGES];
+__u32 change_count;
+struct iolat_line lines[LINES];
+struct iolat_fs file_systems[FILE_SYSTEMS];
+
+struct iolat_io ios[IOS];
+__u64 addresses[IOS];
+/* How many are followed at present, and whether any bio was ever merged in front of another. */
+__u32 live;
+bool front_merged;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ROWS);
+	__type(key, __u32);
+	__type(value, struct iolat_cell);
+} cells SEC(".maps");
+
+/* Each row's, one a stage. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, ROWS *STAGES);
+	__type(key, __u32);
+	__type(value, struct histogram);
+} stages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct iolat_pair);
+	__type(value, struct iolat_inversion);
+} inversions SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FILE_SYSTEMS *FILE_OPS *LAYERS);
+	__type(key, __u32);
+	__type(value, struct histogram);
+} files SEC(".maps");
+
+static void count(enum counter what)
+{
+	__sync_fetch_and_add(&counters[what], 1);
+}
+
+/*
+ * An address as a number to reckon with: the verifier allows the difference of two addresses, and no other sum with
+ * them, into which the compiler must not turn it.
+ */
+static __u64 id_of(const void *address)
+{
+	__u64 id = (const char *)address - (const char *)ios;
+
+	barrier_var(id);
+	return id;
+}
+
+/*
+ * A bio's address as a mere number, as which lists of bios are walked: to check a typed step takes the verifier a search
+ * through all types, and it checks every turn of a loop.
+ */
+static __u64 number_of(struct bio *bio)
+{
+	__u64 number = 0;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &bio);
+	return number;
+}
+
+/* The id of the bio at an address that is a mere number, reckoned from that of one that isn't. */
+static __u64 id_at(__u64 number, struct bio *bio)
+{
+	return id_of(bio) + (number - number_of(bio));
+}
+
+static __u64 bio_after(__u64 address)
+{
+	return (__u64)BPF_CORE_READ((struct bio *)address, bi_next);
+}
+
+static __u32 disk_dev(struct gendisk *disk)
+{
+	return disk->major << 20 | disk->first_minor;
+}
+
+/* Which I/Os are followed: per CPU, how many to let go by, how many went by, and since when REVIEW is counted. */
+struct iolat_pace paces[CPUS];
+
+static struct iolat_pace *this_pace(void)
+{
+	return &paces[bpf_get_smp_processor_id() & (CPUS - 1)];
+}
+
+/* Make the stretches so long that REVIEW I/Os of a CPU take `review_ns` to twice that. */
+static void review(struct iolat_pace *pace, __u64 now)
+{
+	__u64 took = (now - pace->since) * REVIEW / pace->seen;
+	__u32 n;
+
+	pace->since = now;
+	pace->seen = 0;
+	if (took < review_ns && pace->coarse < COARSEST)
+		pace->coarse++;
+	for (n = 0; n < COARSEST && took > 2 * review_ns && pace->coarse; n++) {
+		pace->coarse--;
+		took /= 2;
+	}
+}
+
+/* How many I/Os this one stands for if it is to be followed, else 0. At random, so that no pattern is missed. */
+static __u32 weigh(struct iolat_pace *pace)
+{
+	__u32 weight;
+
+	if (pace->skip) {
+		pace->skip--;
+		return 0;
+	}
+	weight = pace->stretch + 1;
+	pace->random = pace->random * 1664525 + 1013904223;
+	pace->stretch = (pace->random >> 16) & ((2U << (pace->coarse & 15)) - 2);
+	pace->skip = pace->stretch;
+	return weight;
+}
+
+static __u32 set_of(__u64 bio)
+{
+	return (((__u32)(bio >> 6) * 2654435761U) >> 19) & (SETS - 1);
+}
+
+/* The place of the I/O that is known under this address; IOS if none is. */
+CHECKED_ALONE __u32 find(__u64 bio)
+{
+	__u32 set = set_of(bio) * WAYS, way;
+
+	for (way = 0; way < WAYS; way++)
+		if (addresses[(set + way) & (IOS - 1)] == bio)
+			return (set + way) & (IOS - 1);
+	return IOS;
+}
+
+static struct iolat_io *at(__u32 place)
+{
+	return &ios[place & (IOS - 1)];
+}
+
+/* A place for an address: its own, if it was left behind by an I/O whose end was not seen, or a free one. */
+CHECKED_ALONE __u32 claim(__u64 bio)
+{
+	__u32 set = set_of(bio) * WAYS, way, place = find(bio);
+
+	if (place < IOS)
+		return place;
+	for (way = 0; way < WAYS; way++) {
+		place = (set + way) & (IOS - 1);
+		if (!addresses[place] && !__sync_val_compare_and_swap(&addresses[place], 0, bio)) {
+			__sync_fetch_and_add(&live, 1);
+			return place;
+		}
+	}
+	count(LOST_IOS);
+	return IOS;
+}
+
+static void forget(__u32 place, enum counter why)
+{
+	addresses[place & (IOS - 1)] = 0;
+	__sync_fetch_and_add(&live, -1);
+	count(why);
+}
+
+static __u32 rank_of(__u32 class)
+{
+	return class == 1 ? RANK_RT : class == 3 ? RANK_IDLE : RANK_BE;
+}
+
+/* The place of a disk in `disks`; DISKS if there is no room. */
+CHECKED_ALONE __u32 disk_of(__u32 dev)
+{
+	__u32 n, place;
+
+	for (n = 0; n < DISKS; n++) {
+		place = (dev + n) & (DISKS - 1);
+		if (disks[place].dev == dev ||
+		    !__sync_val_compare_and_swap(&disks[place].dev, 0, dev))
+			return place;
+	}
+	return DISKS;
+}
+
+/* The place of a scheduler's name in `schedulers`; that of "none" if there is no room. */
+CHECKED_ALONE __u32 scheduler_named(__u64 first, __u64 second)
+{
+	__u32 n;
+
+	for (n = 1; n < SCHEDULERS; n++) {
+		if (!__sync_val_compare_and_swap(&schedulers[n].word[0], 0, first))
+			schedulers[n].word[1] = second;
+		if (schedulers[n].word[0] == first && schedulers[n].word[1] == second)
+			return n;
+	}
+	return 0;
+}
+
+static __u32 scheduler_of(struct elevator_queue *elevator)
+{
+	__u64 name[2] = {};
+
+	if (!elevator)
+		return 0;
+	bpf_probe_read_kernel_str(name, sizeof(name), elevator->type->elevator_name);
+	return scheduler_named(name[0], name[1]);
+}
+
+/* The disk has another elevator than when it was last looked at, or it is looked at for the first time. */
+static void note_scheduler(struct iolat_disk *disk, struct elevator_queue *elevator)
+{
+	__u32 before = disk->scheduler, now = scheduler_of(elevator), n;
+	bool known = disk->type;
+
+	disk->type = elevator ? id_of(elevator->type) : 1;
+	disk->scheduler = now;
+	if (!known || before == now)
+		return;
+	n = __sync_fetch_and_add(&change_count, 1);
+	changes[n & (CHANGES - 1)] =
+		(struct iolat_change){ bpf_ktime_get_ns(), disk->dev, before, now };
+}
+
+static __u32 current_scheduler(struct iolat_disk *disk, struct request_queue *queue)
+{
+	struct elevator_queue *elevator = queue->elevator;
+	__u64 now = elevator ? id_of(elevator) : 1, type = elevator ? id_of(elevator->type) : 1;
+	__u64 before = disk->elevator;
+
+	if ((before != now || disk->type != type) &&
+	    __sync_val_compare_and_swap(&disk->elevator, before, now) == before)
+		note_scheduler(disk, elevator);
+	return disk->scheduler;
+}
+
+/* The place of a row in `rows`; ROWS if there is no room. Two CPUs may make the same row twice: it is added up later. */
+CHECKED_ALONE __u32 row_of(__u64 what, __u64 who)
+{
+	__u32 start = ((what ^ what >> 32 ^ who) * 2654435761U) >> 16, n, place;
+
+	for (n = 0; n < PROBES; n++) {
+		place = (start + n) & (row_count - 1) & (ROWS - 1);
+		if (!rows[place].what && !__sync_val_compare_and_swap(&rows[place].what, 0, what))
+			rows[place].who = who;
+		if (rows[place].what == what && rows[place].who == who)
+			return place;
+	}
+	return ROWS;
+}
+
+/* The operation as users know it: the kernel's writes without data are flushes. */
+static __u32 op_of(__u32 opf, __u32 bytes)
+{
+	return (opf & OP_MASK) == IO_WRITE && !bytes ? IO_FLUSH : opf & OP_MASK;
+}
+
+/* Classes and schedulers are known for sure from the insertion on, and may be gone at completion. */
+static void describe(struct iolat_io *io, struct request *rq)
+{
+	__u32 dev = disk_dev(rq->q->disk), place = disk_of(dev);
+	__u16 ioprio = rq->bio->bi_ioprio;
+	__u64 what = WHAT_USED | dev;
+
+	io->known = 1;
+	io->row = ROWS;
+	if (place == DISKS)
+		return;
+	what |= (__u64)current_scheduler(&disks[place & (DISKS - 1)], rq->q) << WHAT_SCHEDULER;
+	what |= (__u64)op_of(rq->cmd_flags, rq->__data_len) << WHAT_OP;
+	what |= (__u64)(ioprio >> CLASS_SHIFT) << WHAT_CLASS;
+	what |= (__u64)(ioprio & LEVEL_MASK) << WHAT_LEVEL;
+	io->row = row_of(what, io->who);
+}
+
+/* The I/O of a request that others were merged in front of. */
+static __noinline __u32 behind(struct bio *bio)
+{
+	__u64 address = (__u64)BPF_CORE_READ(bio, bi_next);
+	__u32 place, n;
+
+	for (n = 0; n < FRONT_MERGES && address; n++) {
+		place = find(id_at(address, bio));
+		if (place < IOS)
+			return place;
+		address = bio_after(address);
+	}
+	return IOS;
+}
+
+/* The I/O of a request: that of its first bio, as a rule. */
+static __u32 io_of(struct request *rq)
+{
+	struct bio *bio = rq->bio;
+	__u32 place;
+
+	if (!bio)
+		return IOS;
+	place = find(id_of(bio));
+	return place < IOS || !front_merged ? place : behind(bio);
+}
+
+static __u64 cgroup_of(struct bio *bio)
+{
+	return bio->bi_blkg ? bio->bi_blkg->blkcg->css.cgroup->kn->id : 0;
+}
+
+/* A bio's priority; one that says nothing gets its task's later on 6.1, which is now the one that runs. */
+static __u16 ioprio_of(struct bio *bio)
+{
+	struct io_context *context;
+
+	if (bio->bi_ioprio)
+		return bio->bi_ioprio;
+	context = bpf_get_current_task_btf()->io_context;
+	return context ? context->ioprio : 0;
+}
+
+static bool wanted(struct bio *bio, struct gendisk *disk)
+{
+	__u64 id;
+
+	/* A device without requests (device-mapper, md) passes its bios on to one that has them. */
+	if (!disk->queue->mq_ops || (only_dev != ANY && disk_dev(disk) != only_dev))
+		return false;
+	if (only_op != ANY && op_of(bio->bi_opf, bio->bi_iter.bi_size) != only_op)
+		return false;
+	if (only_class != ANY && ioprio_of(bio) >> CLASS_SHIFT != only_class)
+		return false;
+	if (only_cgroup && cgroup_of(bio) != only_cgroup)
+		return false;
+	if (!only_pid && !only_tgid)
+		return true;
+	id = bpf_get_current_pid_tgid();
+	return (!only_pid || (__u32)id == only_pid) && (!only_tgid || id >> 32 == only_tgid);
+}
+
+static __u64 who_of(struct bio *bio)
+{
+	switch (by) {
+	case BY_CGROUP:
+		return cgroup_of(bio);
+	case BY_PROCESS:
+		return bpf_get_current_pid_tgid() >> 32;
+	case BY_THREAD:
+		return (__u32)bpf_get_current_pid_tgid();
+	}
+	return 0;
+}
+
+static struct iolat_line *line_of(__u32 disk, __u32 rank)
+{
+	return &lines[(disk << LINE_BITS | rank) & (LINES - 1)];
+}
+
+/* Queue up, by class and disk. */
+static void enter_line(struct iolat_io *io, __u32 place)
+{
+	struct iolat_line *line = line_of(io->disk, io->rank);
+
+	io->seq = __sync_fetch_and_add(&line->tail, 1);
+	line->line[io->seq & (LINE - 1)] = (__u64)io->seq << 32 | (place + 1);
+	io->listed = 1;
+}
+
+static void leave_line(struct iolat_io *io)
+{
+	struct iolat_line *line = line_of(io->disk, io->rank);
+
+	/* A longer line than there is room for has overwritten its oldest. */
+	if (line->line[io->seq & (LINE - 1)] >> 32 == io->seq)
+		line->line[io->seq & (LINE - 1)] = (__u64)io->seq << 32;
+	else
+		count(LOST_ORDER);
+	io->listed = 0;
+}
+
+/* The place of the I/O that has waited longest in a line; IOS if none does. */
+CHECKED_ALONE __u32 oldest(__u32 disk, __u32 rank)
+{
+	struct iolat_line *line = line_of(disk, rank);
+	__u32 head = line->head, n, place = IOS;
+	__u64 entry;
+
+	for (n = 0; n < STEPS && head != line->tail; n++) {
+		entry = line->line[head & (LINE - 1)];
+		/* Another CPU is about to fill it. */
+		if ((__s32)((entry >> 32) - head) < 0)
+			break;
+		if (entry >> 32 == head && (__u32)entry) {
+			place = ((__u32)entry - 1) & (IOS - 1);
+			break;
+		}
+		head++;
+	}
+	line->head = head;
+	return place;
+}
+
+/* `io` goes to the device before `other`, which is older and of a higher class. */
+static void invert(struct iolat_io *io, struct iolat_io *other, __u64 now)
+{
+	struct iolat_disk *disk = &disks[io->disk & (DISKS - 1)];
+	struct iolat_pair pair = { .dev = disk->dev,
+				   .scheduler = disk->scheduler,
+				   .issued_class = io->ioprio >> CLASS_SHIFT,
+				   .issued_level = io->ioprio & LEVEL_MASK,
+				   .issued_op = io->op,
+				   .waiting_class = other->ioprio >> CLASS_SHIFT,
+				   .waiting_level = other->ioprio & LEVEL_MASK,
+				   .waiting_op = other->op };
+	struct iolat_inversion none = {}, *found;
+
+	bpf_map_update_elem(&inversions, &pair, &none, BPF_NOEXIST);
+	found = bpf_map_lookup_elem(&inversions, &pair);
+	if (!found) {
+		count(LOST_ORDER);
+		return;
+	}
+	__sync_fetch_and_add(&found->count, 1);
+	if (now - other->q <= found->waited)
+		return;
+	found->waited = now - other->q;
+	found->issued_pid = io->pid;
+	found->waiting_pid = other->pid;
+}
+
+/*
+ * Compare an I/O that is being dispatched with the oldest of each class on its disk. What has its request but was not
+ * inserted is still its task's, in a plug: nobody overtook it.
+ */
+static void overtake(struct iolat_io *io, __u64 now)
+{
+	__u32 rank, place;
+	struct iolat_io *other;
+
+	for (rank = 0; rank < RANKS; rank++) {
+		place = oldest(io->disk, rank);
+		other = at(place);
+		if (place == IOS || other->q >= io->q || (other->g && !other->i))
+			continue;
+		other->bypassed++;
+		io->bypasses = 1;
+		if (rank < io->rank)
+			invert(io, other, now);
+	}
+}
+
+static void begin_order(struct iolat_io *io, __u32 place, struct bio *bio, struct gendisk *disk)
+{
+	__u32 found = disk_of(disk_dev(disk));
+
+	if (found == DISKS) {
+		count(LOST_ORDER);
+		return;
+	}
+	io->ioprio = ioprio_of(bio);
+	io->op = op_of(bio->bi_opf, bio->bi_iter.bi_size);
+	io->rank = rank_of(io->ioprio >> CLASS_SHIFT);
+	io->disk = found;
+	io->pid = bpf_get_current_pid_tgid();
+	enter_line(io, place);
+}
+
+static __noinline int queued(struct bio *bio, __u32 weight)
+{
+	struct gendisk *disk = bio->bi_bdev->bd_disk;
+	struct iolat_pace *pace = this_pace();
+	struct iolat_io *io;
+	__u32 place;
+
+	if (!wanted(bio, disk))
+		return 0;
+	place = claim(id_of(bio));
+	if (place == IOS)
+		return 0;
+	io = at(place);
+	*io = (struct iolat_io){ .q = bpf_ktime_get_ns(), .weight = weight, .who = who_of(bio) };
+	count(FOLLOWED);
+	if (review_ns && (++pace->seen >= REVIEW || io->q - pace->since > 4 * review_ns))
+		review(pace, io->q);
+	if (order)
+		begin_order(io, place, bio, disk);
+	return 0;
+}
+
+/*
+ * The programs are short as long as they have nothing to follow: what they call is a function of its own, so that they
+ * need no registers of others.
+ */
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(bio_queue, struct bio *bio)
+{
+	__u32 weight = weigh(this_pace());
+
+	return weight ? queued(bio, weight) : 0;
+}
+
+/* `bio` is a new one for the first part; it shares its origin, the rest, which is chained to it. */
+SEC("tp_btf/block_split")
+int BPF_PROG(bio_split, struct bio *bio)
+{
+	__u32 origin = find(id_at((__u64)bio->bi_private, bio)), place;
+	struct iolat_io *io;
+
+	if (origin == IOS)
+		return 0;
+	place = claim(id_of(bio));
+	if (place == IOS)
+		return 0;
+	io = at(place);
+	*io = *at(origin);
+	count(FOLLOWED);
+	if (io->listed)
+		enter_line(io, place);
+	return 0;
+}
+
+/* Only for the order of the waiting: who waits for a tag, and who has one. */
+SEC("?tp_btf/block_getrq")
+int BPF_PROG(getrq, struct bio *bio)
+{
+	__u32 place = find(id_of(bio));
+
+	if (place < IOS)
+		at(place)->g = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The bio has no life of its own any more: it joined another's request, or ended before it had one. */
+static int end_bio(struct bio *bio, enum counter why)
+{
+	__u32 place = live ? find(id_of(bio)) : IOS;
+
+	if (place == IOS)
+		return 0;
+	if (at(place)->listed)
+		leave_line(at(place));
+	forget(place, why);
+	return 0;
+}
+
+SEC("tp_btf/block_bio_backmerge")
+int BPF_PROG(backmerge, struct bio *bio)
+{
+	return end_bio(bio, MERGED);
+}
+
+SEC("tp_btf/block_bio_frontmerge")
+int BPF_PROG(frontmerge, struct bio *bio)
+{
+	front_merged = true;
+	return end_bio(bio, MERGED);
+}
+
+SEC("tp_btf/block_bio_complete")
+int BPF_PROG(bio_complete, struct request_queue *q, struct bio *bio)
+{
+	return end_bio(bio, FAILED);
+}
+
+/* `rq` was absorbed by its neighbour. */
+SEC("tp_btf/block_rq_merge")
+int BPF_PROG(rq_merge, struct request *rq)
+{
+	__u32 place = io_of(rq);
+
+	if (place == IOS)
+		return 0;
+	if (at(place)->listed)
+		leave_line(at(place));
+	forget(place, MERGED);
+	return 0;
+}
+
+/* A requeued request is inserted again; it has waited since the first time. */
+static __noinline int inserted(struct request *rq)
+{
+	__u32 place = io_of(rq);
+	struct iolat_io *io = at(place);
+
+	if (place == IOS || io->i)
+		return 0;
+	io->i = bpf_ktime_get_ns();
+	if (!io->known)
+		describe(io, rq);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int BPF_PROG(rq_insert, struct request *rq)
+{
+	return live ? inserted(rq) : 0;
+}
+
+/* How many bios a request has, by now that merges have made it as large as it gets. */
+static __u32 bios_of(struct request *rq)
+{
+	__u64 address = (__u64)BPF_CORE_READ(rq, bio, bi_next);
+	__u32 n;
+
+	for (n = 1; n < COUNTED_BIOS && address; n++)
+		address = bio_after(address);
+	return n;
+}
+
+static __noinline int issued(struct request *rq)
+{
+	__u32 place = io_of(rq);
+	struct iolat_io *io = at(place);
+
+	if (place == IOS)
+		return 0;
+	io->d = bpf_ktime_get_ns();
+	if (!io->known)
+		describe(io, rq);
+	io->bytes = rq->__data_len;
+	io->bios = rq->bio->bi_next ? bios_of(rq) : 1;
+	if (!io->listed)
+		return 0;
+	leave_line(io);
+	overtake(io, io->d);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(rq_issue, struct request *rq)
+{
+	return live ? issued(rq) : 0;
+}
+
+SEC("tp_btf/block_rq_requeue")
+int BPF_PROG(rq_requeue, struct request *rq)
+{
+	__u32 place = io_of(rq);
+	struct iolat_io *io = at(place);
+
+	if (place == IOS)
+		return 0;
+	io->d = 0;
+	io->requeues++;
+	if (order && !io->listed)
+		enter_line(io, place);
+	return 0;
+}
+
+/* The number of the highest bit of a value below 2^32 that is not 0. */
+static __u32 log2_of(__u32 value)
+{
+	__u32 log = 0;
+
+	if (value >> 16) {
+		value >>= 16;
+		log += 16;
+	}
+	if (value >> 8) {
+		value >>= 8;
+		log += 8;
+	}
+	if (value >> 4) {
+		value >>= 4;
+		log += 4;
+	}
+	if (value >> 2) {
+		value >>= 2;
+		log += 2;
+	}
+	return log + (value >> 1);
+}
+
+CHECKED_ALONE __u32 slot_of(__u64 value)
+{
+	__u32 units = value >> UNIT_BITS, shift;
+
+	if (value >> TOP_BITS)
+		return SLOTS - 1;
+	if (units < SUB)
+		return units;
+	shift = log2_of(units) - SUB_BITS;
+	return shift * SUB + (units >> shift);
+}
+
+static void add(struct histogram *histogram, __u64 value, __u32 weight)
+{
+	__u32 slot = slot_of(value);
+
+	histogram->sum += value * weight;
+	if (value > histogram->max)
+		histogram->max = value;
+	if (slot < SLOTS)
+		histogram->slots[slot] += weight;
+}
+
+static void add_stage(__u32 row, enum stage stage, __u64 value, __u32 weight)
+{
+	__u32 place = row * STAGES + stage;
+	struct histogram *histogram = bpf_map_lookup_elem(&stages, &place);
+
+	if (histogram)
+		add(histogram, value, weight);
+}
+
+/*
+ * A step that never came has the time of the one before: its stage is empty and the sum stays exact. A flush without
+ * data is never dispatched itself, as the device gets one flush for many: its time is the device's.
+ */
+static void finish(struct iolat_io *io, struct request *rq, __u64 c)
+{
+	__u32 row = io->row;
+	struct iolat_cell *cell = bpf_map_lookup_elem(&cells, &row);
+	__u64 d = io->d ?: io->i, i, g = io->g ?: rq->start_time_ns;
+
+	if (!cell) {
+		count(LOST_ROWS);
+		return;
+	}
+	/* The kernel's own time may be that of an earlier request of the same plug: before Q there was no wait. */
+	if (g < io->q)
+		g = io->q;
+	d = d ?: g;
+	if (g > d)
+		g = d;
+	/* With `none` a request may go straight to the driver: it spent no time in an elevator. */
+	i = io->i ?: d;
+	if (g > i)
+		g = i;
+	cell->ios += io->weight;
+	cell->bytes += (__u64)io->bytes * io->weight;
+	cell->bios += (__u64)io->bios * io->weight;
+	cell->requeues += io->requeues;
+	cell->bypasses += io->bypasses;
+	if (io->bypassed > cell->bypassed_max)
+		cell->bypassed_max = io->bypassed;
+	add_stage(row, Q2G, g - io->q, io->weight);
+	add_stage(row, G2I, i - g, io->weight);
+	add_stage(row, I2D, d - i, io->weight);
+	add_stage(row, Q2D, d - io->q, io->weight);
+	add_stage(row, D2C, c - d, io->weight);
+	add_stage(row, Q2C, c - io->q, io->weight);
+}
+
+/* Part of a request is done: from now on it is known by its first bio that isn't. */
+static __noinline void move_on(__u32 place, struct bio *bio, __u32 bytes)
+{
+	__u64 address = number_of(bio), id;
+	__u32 n, to, size;
+
+	for (n = 0; n < COUNTED_BIOS && address; n++) {
+		size = BPF_CORE_READ((struct bio *)address, bi_iter.bi_size);
+		if (bytes < size)
+			break;
+		bytes -= size;
+		address = bio_after(address);
+	}
+	id = id_at(address, bio);
+	if (!address || id == addresses[place & (IOS - 1)])
+		return;
+	to = claim(id);
+	if (to == IOS)
+		return;
+	*at(to) = *at(place);
+	addresses[place & (IOS - 1)] = 0;
+	__sync_fetch_and_add(&live, -1);
+}
+
+static __noinline int completed(struct request *rq, __u32 bytes)
+{
+	__u32 place = io_of(rq);
+	struct iolat_io *io = at(place);
+
+	/* A write with flushes around it completes twice; only then is its flag gone. */
+	if (place == IOS || rq->rq_flags & flush_flag)
+		return 0;
+	if (bytes < rq->__data_len) {
+		move_on(place, rq->bio, bytes);
+		return 0;
+	}
+	if (!io->known)
+		describe(io, rq);
+	if (io->listed)
+		leave_line(io);
+	finish(io, rq, bpf_ktime_get_ns());
+	forget(place, FINISHED);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(rq_complete, struct request *rq, blk_status_t error, unsigned int bytes)
+{
+	return live ? completed(rq, bytes) : 0;
+}
+
+/* What a task is doing: since when it is in a system call and in a file system, and what it came to do. */
+struct call {
+	__u64 since;
+	__u64 fs_since[FILE_OPS];
+	__u32 what;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct call);
+} calls SEC(".maps");
+
+static struct call *this_call(__u64 flags)
+{
+	return bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL, flags);
+}
+
+static __u32 fs_dev(struct super_block *sb)
+{
+	return sb->s_bdev ? disk_dev(sb->s_bdev->bd_disk) : sb->s_dev;
+}
+
+/* The place of a file system in `file_systems`; FILE_SYSTEMS if there is no room. */
+static __u32 fs_of(struct super_block *sb)
+{
+	__u32 n, dev = fs_dev(sb);
+
+	for (n = 0; n < FILE_SYSTEMS; n++) {
+		if (!__sync_val_compare_and_swap(&file_systems[n].dev, 0, dev))
+			bpf_probe_read_kernel_str(file_systems[n].type, NAME_LEN, sb->s_type->name);
+		if (file_systems[n].dev == dev)
+			return n;
+	}
+	return FILE_SYSTEMS;
+}
+
+static bool wanted_task(void)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (only_cgroup && bpf_get_current_cgroup_id() != only_cgroup)
+		return false;
+	return (!only_pid || (__u32)id == only_pid) && (!only_tgid || id >> 32 == only_tgid);
+}
+
+static int enter_fs(enum file_op op)
+{
+	struct call *call = wanted_task() ? this_call(BPF_LOCAL_STORAGE_GET_F_CREATE) : NULL;
+
+	if (call)
+		call->fs_since[op] = bpf_ktime_get_ns();
+	else if (wanted_task())
+		count(LOST_FILES);
+	return 0;
+}
+
+static void add_file(__u32 what, __u64 took)
+{
+	struct histogram *histogram = bpf_map_lookup_elem(&files, &what);
+
+	if (histogram)
+		add(histogram, took, 1);
+	else
+		count(LOST_FILES);
+}
+
+/* What went on in the background, or was not to wait, has not taken its time yet. */
+static int leave_fs(struct file *file, enum file_op op, long ret)
+{
+	struct call *call = this_call(0);
+	struct super_block *sb = file->f_inode->i_sb;
+	__u32 what;
+
+	if (!call || !call->fs_since[op] || ret == -EIOCBQUEUED || ret == -EAGAIN)
+		return 0;
+	if (only_dev == ANY || fs_dev(sb) == only_dev) {
+		what = (fs_of(sb) * FILE_OPS + op) * LAYERS;
+		add_file(what + LAYER_FS, bpf_ktime_get_ns() - call->fs_since[op]);
+		call->what = what + LAYER_CALL;
+	}
+	call->fs_since[op] = 0;
+	return 0;
+}
+
+#define FILE_IO(function, op)                                                               \
+	SEC("?fentry/" #function)                                                           \
+	int BPF_PROG(enter_##function)                                                      \
+	{                                                                                   \
+		return enter_fs(op);                                                        \
+	}                                                                                   \
+	SEC("?fexit/" #function)                                                            \
+	int BPF_PROG(leave_##function, struct kiocb *iocb, struct iov_iter *data, long ret) \
+	{                                                                                   \
+		return leave_fs(iocb->ki_filp, op, ret);                                    \
+	}
+
+#define FILE_FSYNC(function)                                                                     \
+	SEC("?fentry/" #function)                                                                \
+	int BPF_PROG(enter_##function)                                                           \
+	{                                                                                        \
+		return enter_fs(FILE_SYNC);                                                      \
+	}                                                                                        \
+	SEC("?fexit/" #function)                                                                 \
+	int BPF_PROG(leave_##function, struct file *file, long from, long to, int data, int ret) \
+	{                                                                                        \
+		return leave_fs(file, FILE_SYNC, ret);                                           \
+	}
+
+FILE_IO(ext4_file_read_iter, FILE_READ)
+FILE_IO(ext4_file_write_iter, FILE_WRITE)
+FILE_FSYNC(ext4_sync_file)
+FILE_IO(xfs_file_read_iter, FILE_READ)
+FILE_IO(xfs_file_write_iter, FILE_WRITE)
+FILE_FSYNC(xfs_file_fsync)
+FILE_IO(btrfs_file_read_iter, FILE_READ)
+FILE_IO(btrfs_file_write_iter, FILE_WRITE)
+FILE_FSYNC(btrfs_sync_file)
+
+/* A system call counts where a file system's work was part of it; sockets, pipes and devices don't. */
+SEC("?tp_btf/sys_enter")
+int BPF_PROG(enter_call, struct pt_regs *regs, long id)
+{
+	struct call *call = wanted_task() ? this_call(BPF_LOCAL_STORAGE_GET_F_CREATE) : NULL;
+
+	if (call) {
+		call->since = bpf_ktime_get_ns();
+		call->what = 0;
+	}
+	return 0;
+}
+
+SEC("?tp_btf/sys_exit")
+int BPF_PROG(leave_call, struct pt_regs *regs, long ret)
+{
+	struct call *call = this_call(0);
+
+	if (call && call->what && call->since)
+		add_file(call->what, bpf_ktime_get_ns() - call->since);
+	if (call)
+		call->what = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What iolat's two halves share: histograms, rows, and what is kept of disks, file systems and order.
+ */
+#ifndef IOLAT_H
+#define IOLAT_H
+
+/*
+ * A histogram is base-2 log-linear: slots of UNIT ns up to SUB of them, then SUB slots to every octave, so that a value
+ * is known to one part in SUB (its slot's middle to half of that) or to UNIT. What takes 2^TOP_BITS ns (34 s) or more
+ * goes to the last slot; the maximum is kept exactly.
+ */
+#define UNIT_BITS 4
+#define SUB_BITS 6
+#define TOP_BITS 35
+#define SUB (1 << SUB_BITS)
+#define SLOTS ((TOP_BITS - UNIT_BITS - SUB_BITS + 1) * SUB)
+
+struct histogram {
+	unsigned long long sum;
+	unsigned long long max;
+	unsigned int slots[SLOTS];
+};
+
+/* The stages of an I/O: queued, got its request, inserted, dispatched, completed; and the sums that people ask for. */
+enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
+
+#define ROWS 512
+#define DISKS 32
+#define SCHEDULERS 32
+#define FILE_SYSTEMS 16
+#define NAME_LEN 16
+#define CHANGES 64
+#define ANY 0xffffffffU
+
+/* A row's `what`: a mark that it is in use, scheduler, operation, level, class, disk. */
+#define WHAT_USED (1ULL << 63)
+#define WHAT_SCHEDULER 46
+#define WHAT_OP 38
+#define WHAT_LEVEL 35
+#define WHAT_CLASS 32
+
+/* Of what `--by` says: 0, a cgroup's number, or that of a process or thread. */
+struct iolat_row {
+	unsigned long long what;
+	unsigned long long who;
+};
+
+struct iolat_cell {
+	unsigned long long ios;
+	unsigned long long bytes;
+	unsigned long long bios;
+	unsigned long long requeues;
+	unsigned long long bypasses;
+	unsigned long long bypassed_max;
+};
+
+/* What the kernel calls flush here is one without data; with data it is a write. */
+enum {
+	IO_READ = 0,
+	IO_WRITE = 1,
+	IO_FLUSH = 2,
+	IO_DISCARD = 3,
+	IO_SECURE_ERASE = 5,
+	IO_ZEROES = 9
+};
+
+enum by { BY_NONE, BY_CGROUP, BY_PROCESS, BY_THREAD };
+
+/* Classes by urgency; what has no class is best-effort. */
+enum rank { RANK_RT, RANK_BE, RANK_IDLE, RANKS };
+
+/*
+ * The waiting I/Os of one rank on one disk, in order of arrival: `line[n % LINE]` holds n and the number of the I/O
+ * plus 1, or 0 once it has been dispatched.
+ */
+#define LINE 4096
+#define LINE_BITS 2
+#define LINES (DISKS << LINE_BITS)
+struct iolat_line {
+	unsigned int head;
+	unsigned int tail;
+	unsigned long long line[LINE];
+};
+
+/* Followed I/Os: so many sets, in each of which so many places for the addresses that belong there. */
+#define WAYS 4
+#define SETS 8192
+#define IOS (SETS * WAYS)
+
+/* An I/O that is followed; what is known under its bio's address in `addresses`. */
+struct iolat_io {
+	unsigned long long q;
+	unsigned long long g;
+	unsigned long long i;
+	unsigned long long d;
+	unsigned long long who;
+	unsigned int bytes;
+	unsigned int seq;
+	unsigned int bypassed;
+	unsigned int pid;
+	unsigned short row;
+	unsigned short weight;
+	unsigned short bios;
+	unsigned short ioprio;
+	unsigned char op;
+	unsigned char rank;
+	unsigned char disk;
+	unsigned char requeues;
+	unsigned char bypasses;
+	unsigned char known;
+	unsigned char listed;
+};
+
+/*
+ * Which I/Os a CPU follows: how many are still to go by of the present stretch, how long stretches get, how many I/Os
+ * were seen since when, to be reviewed after REVIEW of them.
+ */
+#define REVIEW 64
+#define CPUS 256
+struct iolat_pace {
+	unsigned long long since;
+	unsigned int skip;
+	unsigned int stretch;
+	unsigned int seen;
+	unsigned int coarse;
+	unsigned int random;
+} __attribute__((aligned(64)));
+
+union iolat_name {
+	char name[NAME_LEN];
+	unsigned long long word[2];
+};
+
+struct iolat_disk {
+	unsigned int dev;
+	unsigned int scheduler;
+	unsigned long long elevator;
+	unsigned long long type;
+};
+
+struct iolat_change {
+	unsigned long long time;
+	unsigned int dev;
+	unsigned short from;
+	unsigned short to;
+};
+
+/* A lower class was dispatched while an older I/O of a higher one was waiting. */
+struct iolat_pair {
+	unsigned int dev;
+	unsigned char scheduler;
+	unsigned char issued_class, issued_level, issued_op;
+	unsigned char waiting_class, waiting_level, waiting_op;
+	unsigned char pad;
+};
+
+/* How often, and the one that had waited longest: by then, in ns, and who had queued the two. */
+struct iolat_inversion {
+	unsigned long long count;
+	unsigned long long waited;
+	unsigned int issued_pid;
+	unsigned int waiting_pid;
+};
+
+struct iolat_fs {
+	unsigned int dev;
+	char type[NAME_LEN];
+};
+
+enum file_op { FILE_READ, FILE_WRITE, FILE_SYNC, FILE_OPS };
+enum layer { LAYER_FS, LAYER_CALL, LAYERS };
+
+/*
+ * What became of the I/Os that were followed: `followed` is the sum of the others and of those in flight.
+ * Lost is what could not be measured, for lack of room.
+ */
+enum counter {
+	FOLLOWED,
+	FINISHED,
+	MERGED,
+	FAILED,
+	LOST_IOS,
+	LOST_ROWS,
+	LOST_ORDER,
+	LOST_FILES,
+	COUNTERS
+};
+
+#endif
