@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import job, kernels, modules
+from lab import iolat, job, kernels, modules
 from lab.image import GUEST
 
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
@@ -67,6 +67,8 @@ def test_guest(script: Path, kernel: str) -> None:
     text = script.read_text(encoding="utf-8")
     told = head(text)
     files = {**modules.build(kernel), **{path.name: path.read_bytes() for path in script.parent.glob("*.fio")}}
+    if script.name.startswith("iolat-"):
+        files |= iolat.build()
     outcome = job.run(job.Job(kernel, text, files, told.cpus, told.limit))
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:

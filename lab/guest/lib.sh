@@ -54,6 +54,36 @@ scheduler() {
 	grep -qF "[$1]" "$Q/scheduler" || fail "scheduler is $(cat "$Q/scheduler"), not $1"
 }
 
+# watch FILE OPTION…: start iolat, which writes to FILE, and wait until it watches.
+watch() {
+	_out=$1
+	shift
+	: >/tmp/iolat.log
+	./iolat "$@" >"$_out" 2>>/tmp/iolat.log &
+	IOLAT=$!
+	until grep -q watching /tmp/iolat.log; do
+		kill -0 "$IOLAT" 2>/dev/null || fail "$(cat /tmp/iolat.log)"
+		sleep 0.05
+	done
+}
+
+# end_watch [STATUS]: end iolat; it must end with that status.
+# shellcheck disable=SC2120
+end_watch() {
+	kill -INT "$IOLAT"
+	_status=0
+	wait "$IOLAT" || _status=$?
+	[ "$_status" = "${1:-0}" ] || fail "iolat ends with $_status: $(cat /tmp/iolat.log)"
+}
+
+# watched COMMAND…: run a command, with iolat beside it if WATCH has its options, for /out/iolat.json.
+watched() {
+	# shellcheck disable=SC2086
+	[ -z "${WATCH-}" ] || watch /out/iolat.json -d "$DEV" $WATCH
+	"$@"
+	[ -z "${WATCH-}" ] || end_watch
+}
+
 # What a kernel says when something is wrong.
 TROUBLE='WARNING|BUG|Oops|lockdep|possible recursive|inconsistent lock|stall|blocked for more|use-after-free|refcount_t|corruption|general protection|Call Trace|I/O error'
 

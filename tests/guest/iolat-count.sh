@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# Of 23 I/Os iolat sees 23, in every stage and with every scheduler, and the stages of each add up to the whole.
+. ./lib.sh
+
+disk ssd
+for scheduler in none mq-deadline kyber bfq mq-prio; do
+	scheduler $scheduler
+	watch /tmp/csv --csv -d "$DEV" --op read --class be
+	fio --name=x --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=4 --rw=randread --bs=4k \
+		--size=16m --prioclass=2 --prio=3 --number_ios=23 --output=/dev/null
+	end_watch
+	awk -F, -v scheduler=$scheduler '
+		$8 ~ /^lost_/ && $9 > 0 { print "lost: " $0; bad = 1 }
+		NR == 1 || $8 ~ /^lost_/ { next }
+		$3 != scheduler || $4 != "read" || $5 != "be" || $6 != 3 || $9 != 23 { print "wrong: " $0; bad = 1 }
+		{ sum[$8] = $10; stages++ }
+		END {
+			if (sum["q2d"] != sum["q2g"] + sum["g2i"] + sum["i2d"]) { print "q2d is no sum"; bad = 1 }
+			if (sum["q2c"] != sum["q2d"] + sum["d2c"] || !sum["q2c"]) { print "q2c is no sum"; bad = 1 }
+			exit bad || stages != 6
+		}' /tmp/csv || fail "$scheduler: $(cat /tmp/csv)"
+done

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What iolat prints, read by those that it is printed for: jq, csv, Prometheus' own parser, an eye on the text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from lab import iolat, job, kernels, modules, toolbox
+
+SCRIPT = r"""
+. ./lib.sh
+io() {
+	fio --name=x --filename="$1" --thread --direct=1 --ioengine=psync --rw=randrw --bs=4k --size=1m --number_ios=40 \
+		--fsync=10 --prioclass=2 --prio=5 --output=/dev/null
+}
+disk ssd
+scheduler mq-deadline
+for format in text json csv openmetrics; do
+	case $format in text) option= ;; *) option=--$format ;; esac
+	watch /out/$format $option --order -d "$DEV"
+	io "$DEV"
+	end_watch
+done
+watch /out/rounds --json -d "$DEV" 0.5 4
+io "$DEV"
+wait $IOLAT
+# SIOCSIFFLAGS, IFF_UP: there is no ip in the guest.
+perl -e 'use Socket; socket(S, AF_INET, SOCK_DGRAM, 0); my $lo = pack("a16 s x22", "lo", 1);
+	ioctl(S, 0x8914, $lo) or die'
+watch /dev/null --listen 127.0.0.1:9435
+io "$DEV"
+for page in metrics other; do
+	gawk -v page=$page 'BEGIN {
+		RS = "\r?\n"; server = "/inet/tcp/0/127.0.0.1/9435"
+		printf "GET /%s HTTP/1.0\r\n\r\n", page |& server
+		while ((server |& getline line) > 0) print line
+	}' >/out/$page
+done
+end_watch
+mkfs.ext4 -q "$DEV"
+mkdir /tmp/fs
+mount "$DEV" /tmp/fs
+echo "+io +memory" >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/shop
+watch /out/files --json --files --by cgroup -d "$DEV"
+(
+	echo 0 >/sys/fs/cgroup/shop/cgroup.procs
+	dd if=/dev/zero of=/tmp/fs/file bs=4k count=23 conv=fsync status=none
+	dd if=/tmp/fs/file of=/dev/null bs=4k count=23 iflag=direct status=none
+	yes | head -c 1m | cat >/dev/null
+)
+end_watch
+"""
+
+
+@pytest.fixture(scope="module", params=kernels.names())
+def printed(request: pytest.FixtureRequest, lab: None) -> Mapping[str, str]:
+    """What iolat printed in a guest, by the name of the format."""
+    kernel = request.param
+    outcome = job.run(job.Job(kernel, SCRIPT, {**modules.build(kernel), **iolat.build()}, cpu_limit_s=120))
+    assert outcome.status == 0, outcome.files["stderr"].decode()
+    return {name: data.decode() for name, data in outcome.files.items()}
+
+
+def test_jq_reads_json_and_finds_every_io(printed: Mapping[str, str]) -> None:
+    query = '[.rows[] | select(.op == "read" or .op == "write") | .ios] | add'
+    found = toolbox.run(["jq", query], stdin=printed["json"].encode())
+    assert int(found) == 40
+
+
+def test_json_is_consistent_with_itself(printed: Mapping[str, str]) -> None:
+    data = json.loads(printed["json"])
+    assert data["schema"] == 1 and not any(data["lost"].values())
+    for row in data["rows"]:
+        stages = row["stages"]
+        assert row["ioclass"] == "be" and row["level"] == (5 if row["op"] != "flush" else row["level"])
+        for stage in stages.values():
+            assert sum(count for _, count in stage["histogram"]) == stage["count"] == row["ios"]
+            assert stage["p50"] <= stage["p95"] <= stage["p99"] <= stage["p99.9"] <= stage["max"]
+        assert stages["q2c"]["sum"] == sum(stages[name]["sum"] for name in ("q2g", "g2i", "i2d", "d2c"))
+
+
+def test_rounds_add_up(printed: Mapping[str, str]) -> None:
+    rounds = [json.loads(line) for line in printed["rounds"].splitlines()]
+    assert len(rounds) == 4
+    assert sum(row["ios"] for one in rounds for row in one["rows"] if row["op"] in ("read", "write")) == 40
+    assert all(0.4 < one["seconds"] < 0.9 for one in rounds)
+
+
+def test_csv_reads_csv(printed: Mapping[str, str]) -> None:
+    lines = list(csv.DictReader(io.StringIO(printed["csv"])))
+    assert all(None not in line and None not in line.values() for line in lines)
+    assert sum(int(line["count"]) for line in lines if line["stage"] == "q2c" and line["op"] in ("read", "write")) == 40
+    assert {line["count"] for line in lines if line["stage"].startswith("lost_")} == {"0"}
+
+
+@pytest.mark.parametrize("name", ["openmetrics", "metrics"])
+def test_prometheus_reads_metrics(printed: Mapping[str, str], name: str) -> None:
+    text = printed[name]
+    if name == "metrics":
+        head, text = text.split("\n\n", 1)
+        assert head.startswith("HTTP/1.0 200 OK") and "application/openmetrics-text" in head
+    families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+    counts = [
+        sample.value
+        for sample in families["iolat_stage_seconds"].samples
+        if sample.name.endswith("_count")
+        and sample.labels["stage"] == "q2c"
+        and sample.labels["op"] in ("read", "write")
+    ]
+    assert sum(counts) == 40
+    assert all(sample.value == 0 for sample in families["iolat_lost"].samples)
+
+
+def test_another_page_is_not_there(printed: Mapping[str, str]) -> None:
+    assert printed["other"].startswith("HTTP/1.0 404")
+
+
+def test_text_has_its_columns_and_bars(printed: Mapping[str, str]) -> None:
+    text = printed["text"]
+    assert re.search(r"^DISK +SCHEDULER +OP +PRIO +STAGE +COUNT +P50 +P95 +P99 +P99\.9 +MAX us$", text, re.MULTILINE)
+    assert re.search(r"^simdisk-d0 +mq-deadline +read +be/5 q2c ", text, re.MULTILINE)
+    assert re.search(r"^ +[0-9.]+ -> [0-9.]+ +: \d+ +\|\*+$", text, re.MULTILINE)
+    assert "nothing lost" in text
+
+
+def test_files_are_counted_and_pipes_are_not(printed: Mapping[str, str]) -> None:
+    data = json.loads(printed["files"])
+    counts = {(file["op"], file["layer"]): file["count"] for file in data["files"]}
+    assert counts == {
+        (op, layer): count
+        for op, count in (("read", 23), ("write", 23), ("fsync", 1))
+        for layer in ("file-system", "system-call")
+    }
+    sums = {(file["op"], file["layer"]): file["sum"] for file in data["files"]}
+    assert all(sums[op, "system-call"] > sums[op, "file-system"] for op in ("read", "write", "fsync"))
+    assert {file["filesystem"] for file in data["files"]} == {"ext4"}
+
+
+def test_writeback_belongs_to_the_cgroup_that_wrote(printed: Mapping[str, str]) -> None:
+    rows = json.loads(printed["files"])["rows"]
+    assert any(row["cgroup"] == "/shop" and row["op"] == "read" and row["ios"] >= 23 for row in rows)
+    assert any(row["cgroup"] == "/shop" and row["op"] == "write" for row in rows)
