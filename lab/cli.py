@@ -77,6 +77,7 @@ def _add_run(commands: Commands) -> None:
     add.add_argument(
         "--set", type=_tunable, action="append", default=[], metavar="TUNABLE=V", help="a knob of the scheduler"
     )
+    add.add_argument("--iolat", action="store_true", help="do each run again with iolat watching: stages, and its cost")
     add.add_argument("--out", type=Path, metavar="DIR", help="where the report goes")
     add.add_argument("--json", action="store_true", help="print results.json")
     add.add_argument("--fresh", action="store_true", help="ignore kept results")
@@ -147,6 +148,7 @@ def _run(options: argparse.Namespace) -> int:
         json_output=options.json,
         fresh=options.fresh,
         parallel=options.j,
+        watch=options.iolat,
     )
 
 

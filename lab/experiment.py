@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lab import analysis, cache, fio, job, kernels, modules, progress, qemu, report, result, toolbox
+from lab import analysis, cache, fio, iolat, job, kernels, modules, progress, qemu, report, result, sysbench, toolbox
 from lab.errors import LabError, UsageError
 from lab.job import Job, Outcome
 from lab.result import Cell, Result
@@ -65,6 +65,7 @@ class Experiment:
     variants: tuple[Variant, ...]
     files: Mapping[str, bytes]
     seconds: int
+    iolat: str | None = None
     device: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -88,6 +89,7 @@ class Choice:
     schedulers: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     tunables: tuple[tuple[str, str], ...] = ()
+    iolat: bool = False
 
 
 def names() -> list[str]:
@@ -103,7 +105,7 @@ def load(name: str) -> Experiment:
     wanted = data.get("variants", list(data["variant"]))
     variants = tuple(_variant(title, data["variant"][title], base) for title in wanted)
     folders = [analysis.FOLDER / part for part in (data.get("like"), name) if part]
-    files = {path.name: path.read_bytes() for folder in folders for path in sorted(folder.glob("*.fio"))}
+    files = {path.name: path.read_bytes() for folder in folders for path in sorted(folder.glob("*.*"))}
     return Experiment(
         name,
         data["question"],
@@ -113,6 +115,7 @@ def load(name: str) -> Experiment:
         variants,
         files,
         data["seconds"],
+        data.get("iolat"),
         data.get("device", {}),
         {knob: tuple(values) for knob, values in data.get("sweep", {}).items()},
     )
@@ -207,13 +210,15 @@ def seconds(experiment: Experiment, point: Point) -> int:
     return int(own or point.variant.seconds or experiment.seconds)
 
 
-def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes]) -> Job:
-    """The job of one run; built holds the kernel's modules, of which it takes only those that it uses."""
+def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes], watched: bool = False) -> Job:
+    """The job of one run, which iolat may watch; built has the kernel's modules, of which it takes those it uses."""
     used = [f"{SCHEDULERS[point.scheduler].elevator}.ko"] + ["simdisk.ko"] * (point.device != NULL)
     files = {name: data for name, data in built.items() if name in used}
     files[point.variant.fio] = experiment.files[point.variant.fio]
+    if watched:
+        files |= iolat.build()
     limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
-    return Job(point.kernel, script(experiment, point, seed), files, cpu_limit_s=limit)
+    return Job(point.kernel, script(experiment, point, seed, watched), files, cpu_limit_s=limit)
 
 
 SHOW = """\
@@ -228,8 +233,8 @@ show() (
 """
 
 
-def script(experiment: Experiment, point: Point, seed: int) -> str:
-    """What the guest does in one run."""
+def script(experiment: Experiment, point: Point, seed: int, watched: bool = False) -> str:
+    """What the guest does in one run, with iolat beside it or not."""
     scheduler = SCHEDULERS[point.scheduler]
     own = experiment.device.get(point.device, {})
     settings = {
@@ -252,10 +257,18 @@ def script(experiment: Experiment, point: Point, seed: int) -> str:
             "sed -n 's/^model name.*: //p' /proc/cpuinfo >/out/cpu",
             *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
             'export DEVICE="$DEV"',
-            shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, point.variant.fio]),
+            *([f"export WATCH='--json --all {experiment.iolat or ''}'"] if watched else []),
+            _load(point.variant.fio, sections),
             "",
         ]
     )
+
+
+def _load(file: str, sections: Sequence[str]) -> str:
+    """The line that makes the load: a fio job's, or a script of the experiment's own."""
+    if file.endswith(".sh"):
+        return f". ./{file}"
+    return "watched " + shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, file])
 
 
 def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
@@ -284,16 +297,17 @@ def run(
     json_output: bool = False,
     fresh: bool = False,
     parallel: int = 2,
+    watch: bool = False,
 ) -> int:
     """Run experiments, print their tables and claims, write results.json and the page.
 
     0 if all claims hold, 1 if one fails; UsageError and other LabErrors are raised.
     """
-    choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables))
+    choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables), watch)
     check(choice)
     experiments = _load_all(names)
     plans = [_plan(experiment, choice) for experiment in experiments]
-    _measure([one for plan in plans for _, runs in plan for one in runs], fresh, parallel)
+    _measure([one for plan in plans for _, runs, watched in plan for one in (*runs, *watched)], fresh, parallel)
     status = 0
     for experiment, plan in zip(experiments, plans, strict=True):
         folder = out or RESULTS / experiment.name
@@ -319,26 +333,28 @@ class Run:
     title: str
 
 
-Plan = list[tuple[Point, list[Run]]]
-"""The runs of each cell."""
+Plan = list[tuple[Point, list[Run], list[Run]]]
+"""The runs of each cell, and the same again with iolat watching, if it shall."""
 
 
 def _plan(experiment: Experiment, choice: Choice) -> Plan:
     wanted = points(experiment, choice)
     built = {kernel: modules.build(kernel) for kernel in dict.fromkeys(point.kernel for point in wanted)}
+
+    def runs(point: Point, watched: bool) -> list[Run]:
+        jobs = ((make_job(experiment, point, seed, built[point.kernel], watched), seed) for seed in point.variant.seeds)
+        return [_run(one, point, seed, watched) for one, seed in jobs]
+
     return [
-        (
-            point,
-            [_run(make_job(experiment, point, seed, built[point.kernel]), point, seed) for seed in point.variant.seeds],
-        )
+        (point, runs(point, False), runs(point, True) if choice.iolat or experiment.iolat is not None else [])
         for point in wanted
     ]
 
 
-def _run(one: Job, point: Point, seed: int) -> Run:
+def _run(one: Job, point: Point, seed: int, watched: bool) -> Run:
     tuned = [f"{name}={value}" for name, value in point.tunables]
     title = " ".join([point.kernel, point.device, point.scheduler, *tuned, point.variant.name])
-    return Run(job.key(one), one, f"{title}, seed {seed}")
+    return Run(job.key(one), one, f"{title}, seed {seed}{', watched' if watched else ''}")
 
 
 def kept(key: str) -> Path:
@@ -398,23 +414,32 @@ def _problem(outcome: Outcome) -> str | None:
         return f"its script ended with status {outcome.status}"
     if complaint:
         return f"its kernel complained: {complaint}"
-    return None if "fio.json" in outcome.files else "it wrote no results"
+    return None if {"fio.json", "sysbench.txt"} & set(outcome.files) else "it wrote no results"
 
 
 def _result(experiment: Experiment, plan: Plan, command: str) -> Result:
     """Judge what the kept runs say."""
-    cells = [cell(experiment, point, [(run.key, _read(run.key)) for run in runs]) for point, runs in plan]
+    cells = [cell(experiment, point, _files_of(runs), _files_of(watched)) for point, runs, watched in plan]
     claims = analysis.claims(analysis.load_of(experiment.name), cells)
     return Result(experiment.name, experiment.question, machine(plan), command, tuple(cells), tuple(claims))
+
+
+def _files_of(runs: Sequence[Run]) -> list[tuple[str, Mapping[str, str]]]:
+    return [(run.key, _read(run.key)) for run in runs]
 
 
 def _read(key: str) -> dict[str, str]:
     return {path.name: path.read_text(errors="replace") for path in sorted(kept(key).iterdir())}
 
 
-def cell(experiment: Experiment, point: Point, runs: Sequence[tuple[str, Mapping[str, str]]]) -> Cell:
-    """The cell of a point from the keys and files of its runs."""
-    jobs = fio.pool([fio.parse(files["fio.json"], files) for _, files in runs])
+def cell(
+    experiment: Experiment,
+    point: Point,
+    runs: Sequence[tuple[str, Mapping[str, str]]],
+    watched: Sequence[tuple[str, Mapping[str, str]]] = (),
+) -> Cell:
+    """The cell of a point from the keys and files of its runs; of those that iolat watched it takes what iolat saw."""
+    jobs = fio.pool([_jobs(files) for _, files in runs])
     first = runs[0][1]
     total = sum(one.iops for one in jobs)
     return Cell(
@@ -428,8 +453,16 @@ def cell(experiment: Experiment, point: Point, runs: Sequence[tuple[str, Mapping
         round(1e9 / total, fio.DIGITS) if point.device == NULL and total else 0.0,
         lines(first["settings"]),
         seconds(experiment, point),
-        tuple(key for key, _ in runs),
+        tuple(key for key, _ in (*runs, *watched)),
+        iolat.seen([files["iolat.json"] for _, files in watched]),
+        iolat.cost(jobs, fio.pool([_jobs(files) for _, files in watched])) if watched else {},
     )
+
+
+def _jobs(files: Mapping[str, str]) -> tuple[result.Job, ...]:
+    """The jobs of a run, from what sysbench and fio wrote."""
+    own = (sysbench.parse(files["sysbench.txt"]),) if "sysbench.txt" in files else ()
+    return (*own, *(fio.parse(files["fio.json"], files) if "fio.json" in files else ()))
 
 
 def lines(text: str) -> dict[str, str]:
@@ -446,7 +479,7 @@ def emulator() -> str:
 def machine(plan: Plan) -> dict[str, str]:
     """What the cells were measured on, in words."""
     first = _read(plan[0][1][0].key)
-    kernel = ", ".join(dict.fromkeys(point.kernel for point, _ in plan))
+    kernel = ", ".join(dict.fromkeys(point.kernel for point, *_ in plan))
     cpus = first["cpu"].splitlines()
     virtual = "TCG" in cpus[0]
     return {
@@ -455,7 +488,7 @@ def machine(plan: Plan) -> dict[str, str]:
         "CPU": f"{len(cpus)} × {cpus[0]}",
         "clock": VIRTUAL if virtual else REAL,
         "memory": f"{qemu.RAM_MIB} MiB",
-        "fio": fio.version(first["fio.json"]),
+        **({"fio": fio.version(first["fio.json"])} if "fio.json" in first else {}),
     }
 
 
@@ -470,7 +503,8 @@ def _command(name: str, choice: Choice) -> str:
         ("--kernel", ",".join(choice.kernels)),
         *(("--set", f"{knob}={value}") for knob, value in choice.tunables),
     ]
-    return shlex.join(["./sluice", "run", name, *(part for option in options if option[1] for part in option)])
+    parts = [part for option in options if option[1] for part in option]
+    return shlex.join(["./sluice", "run", name, *parts, *["--iolat"] * choice.iolat])
 
 
 def _publish(found: Result, folder: Path, json_output: bool) -> None:

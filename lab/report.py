@@ -17,6 +17,7 @@ from rich.text import Text
 
 from lab import analysis, result
 from lab.figure import Figure, Table, number, svg
+from lab.iolat import STAGES
 from lab.result import Cell, Claim, Job, Result
 
 PAGE = "report.html"
@@ -50,6 +51,7 @@ COLUMNS = (
     "instructions_per_io",
     "seconds",
     "runs",
+    *(f"{stage}_{share}_ns" for stage in STAGES for share in ("p50", "p99")),
 )
 
 LIMITS = (
@@ -76,8 +78,31 @@ def render(directory: Path) -> Path:
 
 
 def figures(found: Result) -> list[Figure]:
-    """The figures that the experiment's analysis draws of the cells."""
-    return analysis.figures(analysis.load_of(found.experiment), found.cells)
+    """The figures that the experiment's analysis draws of the cells, and what iolat saw."""
+    return [*analysis.figures(analysis.load_of(found.experiment), found.cells), *stages(found.cells)]
+
+
+def stages(cells: Iterable[Cell]) -> list[Figure]:
+    """A table of the stages that iolat saw, and of what watching did to the jobs; nothing if it did not watch."""
+    watched = [cell for cell in cells if cell.stages]
+    rows = [
+        (*_place(cell)[1:], who, name, *(number(value / 1e3) for value in (one.p50, one.p95, one.p99, one.max)))
+        for cell in watched
+        for who, of in cell.stages.items()
+        for name, one in of.items()
+    ]
+    if not rows:
+        return []
+    table = Table("Stages, in µs", ("where", "scheduler", "of", "stage", "p50", "p95", "p99", "max"), tuple(rows), 4)
+    changes = [(abs(part - 1), part, cell, job) for cell in watched for job, part in cell.watched.items()]
+    _, part, cell, job = max(changes, key=lambda change: change[0])
+    text = (
+        "Of the same runs once more with iolat watching: q2g waiting for a tag, g2i until the insertion, i2d in the "
+        "scheduler, q2d all before the device, d2c in the device, q2c all. The other figures are of the runs that "
+        f"nobody watched. Watching changed IOPS by {number((part - 1) * 100)} % where it changed them most "
+        f"({' '.join(_place(cell)[1:])}, {job})."
+    )
+    return [Figure("stages", "Where the time goes", text, (table,))]
 
 
 def html(found: Result, drawn: Sequence[Figure]) -> str:
@@ -117,7 +142,7 @@ def settings(cells: Iterable[Cell]) -> dict[tuple[str, str], str]:
 
 def widest_spread(cells: Sequence[Cell]) -> str:
     """A sentence about the runs that a cell pools and how far apart they are."""
-    runs = sorted({len(cell.inputs) for cell in cells})
+    runs = sorted({len(cell.inputs) // (2 if cell.stages else 1) for cell in cells})
     spans = [
         ((high - low) / low * 100, cell, job)
         for cell in cells
@@ -173,7 +198,14 @@ def _csv_row(cell: Cell, job: Job) -> list[object]:
         cell.instructions_per_io,
         cell.seconds,
         len(cell.inputs),
+        *_csv_stages(cell, job),
     ]
+
+
+def _csv_stages(cell: Cell, job: Job) -> list[object]:
+    """Of the job's priority, as far as that tells it from others; empty where iolat did not watch."""
+    seen = cell.stages.get(f"{job.ioclass}/{job.level}", {})
+    return [value for stage in STAGES for value in ((seen[stage].p50, seen[stage].p99) if seen else ("", ""))]
 
 
 def tunables(cell: Cell) -> str:

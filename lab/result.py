@@ -161,6 +161,10 @@ class Cell:
     tunables are those that were set; settings are those that were in force, as the queue said.
     instructions_per_io is 0 where the CPU was not what limited the job.  inputs holds
     one key for each run; a key stands for everything that went into that run.
+
+    Where iolat watched the same runs again: stages has the latency of each stage (q2g to q2c), of all I/O under "all",
+    by class and level ("be/1") and by operation ("read"), and under "files" that of file systems; watched has each
+    job's IOPS then, as a part of those without it.
     """
 
     kernel: str
@@ -174,6 +178,8 @@ class Cell:
     settings: Mapping[str, str] = field(default_factory=dict)
     seconds: int = 0
     inputs: tuple[str, ...] = ()
+    stages: Mapping[str, Mapping[str, Latency]] = field(default_factory=dict)
+    watched: Mapping[str, float] = field(default_factory=dict)
 
     def job(self, name: str) -> Job:
         """The job of that name; KeyError if the variant has none."""
@@ -195,7 +201,14 @@ class Cell:
             "settings": dict(self.settings),
             "seconds": self.seconds,
             "inputs": list(self.inputs),
+            **self._seen(),
         }
+
+    def _seen(self) -> dict[str, Any]:
+        if not self.stages:
+            return {}
+        by = {who: {name: one.to_json() for name, one in of.items()} for who, of in self.stages.items()}
+        return {"stages": by.pop("all"), "stages_by": by, "watched": dict(self.watched)}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Cell:
@@ -211,7 +224,13 @@ class Cell:
             data["settings"],
             data["seconds"],
             tuple(data["inputs"]),
+            _stages({"all": data["stages"], **data["stages_by"]}) if "stages" in data else {},
+            data.get("watched", {}),
         )
+
+
+def _stages(data: Mapping[str, Any]) -> dict[str, dict[str, Latency]]:
+    return {who: {name: Latency.from_json(one) for name, one in of.items()} for who, of in data.items()}
 
 
 @dataclass(frozen=True)

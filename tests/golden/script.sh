@@ -25,4 +25,4 @@ export RUNTIME=10
 export RUNTIME_LATE=9800ms
 export SEED=2
 export DEVICE="$DEV"
-fio --output-format=json+ --output=/out/fio.json --section=database --section=backup mix.fio
+watched fio --output-format=json+ --output=/out/fio.json --section=database --section=backup mix.fio
