@@ -131,7 +131,7 @@ def test_a_run_carries_the_modules_that_it_uses() -> None:
 @pytest.mark.parametrize(
     ("names", "options", "told"),
     [
-        (["prio-mx"], {}, "no experiment called 'prio-mx'; there are prio-aging, prio-devices, prio-mix"),
+        (["prio-mx"], {}, "no experiment called 'prio-mx'; there are blog-latency, prio-aging, prio-devices, prio-mix"),
         (["../prio-mix"], {}, "no experiment called"),
         (["prio-mix"], {"devices": ["floppy"]}, "no device called 'floppy'; there are ssd, hdd, emmc, nvme"),
         (["prio-mix"], {"schedulers": ["cfq"]}, "no scheduler called 'cfq'; there are none, mq-deadline"),

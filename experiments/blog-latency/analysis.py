@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The blog's table and its question, decided: D to C is the device's, whoever schedules; Q to D is the scheduler's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lab import fio
+from lab.analysis import Judgement, Missing, judge, ratio
+from lab.figure import Figure, Line, Lines, Table, number
+from lab.result import Cell, Claim, Histogram, Latency
+
+# The blog's table (ext4 on an SSD of 2011 in VMware, Linux 4.4): median, p95, p99, maximum and modes in us.
+BLOG = (
+    ("cfq", "55.9", "89", "130", "220", "52, 63"),
+    ("deadline", "55.1", "86", "130", "200", "51, 60"),
+    ("noop", "54.7", "90", "130", "200", "52, 61"),
+)
+MEDIANS = (55.9, 55.1, 54.7)
+SAME = 1.03
+OCTAVE_PARTS = 8
+"""A mode is looked for in parts of an octave (9 %), so that neighbouring slots of one peak are one."""
+MODE = 0.05
+"""What part of all I/Os a part of an octave must have, and more than both its neighbours, to be a mode."""
+
+
+def data(cell: Cell) -> Latency:
+    """D to C of reads and writes, without the flushes, which sysbench asks for but the blog's probe did not see."""
+    parts = [cell.stages[op]["d2c"] for op in ("read", "write") if op in cell.stages]
+    if not parts:
+        raise Missing(cell.scheduler)
+    histogram = fio.add(part.histogram for part in parts)
+    total = sum(count for _, count in histogram)
+    mean = sum(value * count for value, count in histogram) / total
+    return fio.latency(histogram, mean, max(part.max for part in parts))
+
+
+def part_of(value: int) -> int:
+    """The part of an octave that a latency of at least 1 ns lies in."""
+    octave = value.bit_length() - 1
+    return octave * OCTAVE_PARTS + (value * OCTAVE_PARTS >> octave) - OCTAVE_PARTS
+
+
+def parts_of(histogram: Histogram) -> dict[int, int]:
+    """How many I/Os lie in each part of an octave."""
+    parts: dict[int, int] = {}
+    for value, count in histogram:
+        parts[part_of(max(value, 1))] = parts.get(part_of(max(value, 1)), 0) + count
+    return parts
+
+
+def modes(histogram: Histogram) -> list[int]:
+    """The commonest latency, in ns, of each peak of the histogram, the highest peak first."""
+    parts = parts_of(histogram)
+    total = sum(parts.values())
+    peaks = [
+        part
+        for part, count in parts.items()
+        if count >= MODE * total and count >= parts.get(part - 1, 0) and count > parts.get(part + 1, 0)
+    ]
+    return [
+        max((count, value) for value, count in histogram if part_of(max(value, 1)) == part)[1]
+        for part in sorted(peaks, key=lambda part: -parts[part])
+    ]
+
+
+def of(cells: Sequence[Cell], variant: str) -> list[Cell]:
+    """The cells of a variant in which iolat watched; Missing unless there are two to compare."""
+    found = [cell for cell in cells if cell.variant == variant and cell.stages]
+    if len(found) < 2:
+        raise Missing(variant)
+    return found
+
+
+def apart(values: Sequence[float]) -> float:
+    """How many times the smallest the largest is."""
+    return ratio(max(values), min(values))
+
+
+def second(cell: Cell) -> int:
+    """The part of an octave of the second mode; Missing if there is one mode only."""
+    found = modes(data(cell).histogram)
+    if len(found) < 2:
+        raise Missing(cell.scheduler)
+    return part_of(found[1])
+
+
+def share(histogram: Histogram, part: int) -> float:
+    """What part of the I/Os lies in that part of an octave."""
+    parts = parts_of(histogram)
+    return ratio(parts.get(part, 0), sum(parts.values()))
+
+
+def modes_with_fsync(cells: Sequence[Cell]) -> float:
+    """The least number of modes that a scheduler shows."""
+    return min(len(modes(data(cell).histogram)) for cell in of(cells, "fsync"))
+
+
+def left_without(cells: Sequence[Cell]) -> float:
+    """What is left, at most, of a scheduler's second mode when nothing is synchronised."""
+    without = {cell.scheduler: cell for cell in of(cells, "no-fsync")}
+    pairs = [(cell, without[cell.scheduler]) for cell in of(cells, "fsync") if cell.scheduler in without]
+    return max(
+        ratio(share(data(other).histogram, second(cell)), share(data(cell).histogram, second(cell)))
+        for cell, other in pairs
+    )
+
+
+def writes_in_second(cells: Sequence[Cell]) -> float:
+    """What part of the second mode's I/Os are writes, at least."""
+    found = []
+    for cell in of(cells, "fsync"):
+        writes = parts_of(cell.stages["write"]["d2c"].histogram).get(second(cell), 0)
+        found.append(ratio(writes, parts_of(data(cell).histogram)[second(cell)]))
+    return min(found)
+
+
+CLAIMS = (
+    Judgement(
+        "d2c-same",
+        "With fsync, the median from D to C is the same whatever the scheduler: largest by smallest",
+        "≤",
+        SAME,
+        lambda cells: apart([data(cell).p50 for cell in of(cells, "fsync")]),
+        max(MEDIANS) / min(MEDIANS),
+    ),
+    Judgement(
+        "two-modes", "With fsync, D to C has two modes or more with every scheduler", "≥", 2, modes_with_fsync, 2
+    ),
+    Judgement(
+        "second-mode-is-writes", "The second mode are writes into the drive's buffer", "≥", 0.9, writes_in_second
+    ),
+    Judgement("second-mode-goes", "Without fsync little is left of the second mode", "≤", 0.25, left_without, 0),
+    Judgement(
+        "contended-q2d",
+        "Beside a neighbour, the p99 from Q to D of sysbench's own I/O tells schedulers apart: largest by smallest",
+        "≥",
+        2,
+        lambda cells: apart([cell.stages["be/0"]["q2d"].p99 for cell in of(cells, "contended")]),
+    ),
+    Judgement(
+        "contended-files",
+        "Beside a neighbour, so does the p99 of reads in the file system: largest by smallest",
+        "≥",
+        2,
+        lambda cells: apart([cell.stages["files"]["read"].p99 for cell in of(cells, "contended")]),
+    ),
+)
+
+
+def claims(cells: Sequence[Cell]) -> list[Claim]:
+    """The claims that these cells allow to judge."""
+    return judge(CLAIMS, cells)
+
+
+def micro(value: float) -> str:
+    return number(value / 1e3)
+
+
+def row(cell: Cell) -> tuple[str, ...]:
+    latency = data(cell)
+    peaks = ", ".join(micro(value) for value in modes(latency.histogram)[:3])
+    figures = (latency.p50, latency.p95, latency.p99, latency.max)
+    return (cell.variant, cell.scheduler, *map(micro, figures), peaks)
+
+
+def contended_row(cell: Cell) -> tuple[str, ...]:
+    own, files = cell.stages["be/0"], cell.stages["files"]["read"]
+    figures = (own["q2d"].p50, own["q2d"].p99, own["d2c"].p50, own["d2c"].p99, files.p50, files.p99)
+    return (cell.scheduler, *map(micro, figures), number(cell.job("sysbench").iops))
+
+
+def curve(cell: Cell) -> Line:
+    parts = parts_of(data(cell).histogram)
+    total = sum(parts.values())
+    points = tuple(
+        (2 ** (part / OCTAVE_PARTS - 10), parts.get(part, 0) * 100 / total)
+        for part in range(min(parts), max(parts) + 1)
+        if 2 ** (part / OCTAVE_PARTS) < 1.5e6
+    )
+    return Line(cell.scheduler, points)
+
+
+def figures(cells: Sequence[Cell]) -> list[Figure]:
+    """The blog's table with its own figures, the two histograms, and what contention shows."""
+    seen = [cell for cell in cells if cell.stages]
+    alone = [cell for cell in seen if cell.variant != "contended"]
+    beside = [cell for cell in seen if cell.variant == "contended"]
+    drawn = []
+    if alone:
+        rows = [("blog", *line) for line in BLOG] + [row(cell) for cell in alone]
+        columns = ("", "scheduler", "median", "p95", "p99", "max", "modes")
+        curves = [
+            Lines(
+                f"D to C, {variant}", "µs", "% of I/Os", tuple(curve(cell) for cell in alone if cell.variant == variant)
+            )
+            for variant in dict.fromkeys(cell.variant for cell in alone)
+        ]
+        text = (
+            "Reads and writes, from dispatch to completion, as the blog's probe had it, beside the blog's own figures "
+            "for another drive. A mode has at least 5 % of the I/Os in an eighth of an octave."
+        )
+        drawn.append(
+            Figure(
+                "d2c", "What the device does", text, (Table("D to C, in µs", columns, tuple(rows), 2), *curves), True
+            )
+        )
+    if beside:
+        heads = ("scheduler", "q2d p50", "q2d p99", "d2c p50", "d2c p99", "read p50", "read p99", "sysbench/s")
+        table = Table("Beside a neighbour, in µs", heads, tuple(contended_row(cell) for cell in beside))
+        text = (
+            "sysbench at best-effort 0 beside a reader of 64 KiB pieces at best-effort 7, 16 deep: what the blog could "
+            "not show. Of sysbench's own I/O the wait before the device and the time in it; of its reads of files, the "
+            "time in the file system."
+        )
+        drawn.append(Figure("contended", "What the scheduler does", text, (table,), True))
+    return drawn
