@@ -42,8 +42,9 @@ const volatile __u32 only_op = ANY;
 const volatile __u32 only_class = ANY;
 const volatile __u32 by = BY_NONE;
 const volatile __u32 row_count = ROWS;
-/* RQF_FLUSH_SEQ, whose number changed in 6.11. */
+/* RQF_FLUSH_SEQ and BIO_TRACE_COMPLETION as flags: their numbers differ between kernels. */
 const volatile __u32 flush_flag = 1 << 4;
+const volatile __u32 queued_flag = 1 << 7;
 /* Whether to keep the order of the waiting. */
 const volatile bool order = false;
 /* Nanoseconds that REVIEW followed I/Os of a CPU should take at least; 0: follow all. */
@@ -199,31 +200,6 @@ static struct iolat_io *at(__u32 place)
 	return &ios[place & (IOS - 1)];
 }
 
-/* A place for an address: its own, if it was left behind by an I/O whose end was not seen, or a free one. */
-CHECKED_ALONE __u32 claim(__u64 bio)
-{
-	__u32 set = set_of(bio) * WAYS, way, place = find(bio);
-
-	if (place < IOS)
-		return place;
-	for (way = 0; way < WAYS; way++) {
-		place = (set + way) & (IOS - 1);
-		if (!addresses[place] && !__sync_val_compare_and_swap(&addresses[place], 0, bio)) {
-			__sync_fetch_and_add(&live, 1);
-			return place;
-		}
-	}
-	count(LOST_IOS);
-	return IOS;
-}
-
-static void forget(__u32 place, enum counter why)
-{
-	addresses[place & (IOS - 1)] = 0;
-	__sync_fetch_and_add(&live, -1);
-	count(why);
-}
-
 static __u32 rank_of(__u32 class)
 {
 	return class == 1 ? RANK_RT : class == 3 ? RANK_IDLE : RANK_BE;
@@ -268,13 +244,16 @@ static __u32 scheduler_of(struct elevator_queue *elevator)
 }
 
 /* The disk has another elevator than when it was last looked at, or it is looked at for the first time. */
-static void note_scheduler(struct iolat_disk *disk, struct elevator_queue *elevator)
+static void note_scheduler(struct iolat_disk *disk, struct request_queue *queue)
 {
+	struct elevator_queue *elevator = queue->elevator;
 	__u32 before = disk->scheduler, now = scheduler_of(elevator), n;
 	bool known = disk->type;
 
 	disk->type = elevator ? id_of(elevator->type) : 1;
 	disk->scheduler = now;
+	if (!known)
+		bpf_probe_read_kernel_str(disk->name, sizeof(disk->name), queue->disk->disk_name);
 	if (!known || before == now)
 		return;
 	n = __sync_fetch_and_add(&change_count, 1);
@@ -290,7 +269,7 @@ static __u32 current_scheduler(struct iolat_disk *disk, struct request_queue *qu
 
 	if ((before != now || disk->type != type) &&
 	    __sync_val_compare_and_swap(&disk->elevator, before, now) == before)
-		note_scheduler(disk, elevator);
+		note_scheduler(disk, queue);
 	return disk->scheduler;
 }
 
@@ -435,6 +414,50 @@ static void leave_line(struct iolat_io *io)
 	io->listed = 0;
 }
 
+static void forget(__u32 place, enum counter why)
+{
+	addresses[place & (IOS - 1)] = 0;
+	__sync_fetch_and_add(&live, -1);
+	count(why);
+}
+
+/* The I/O has no way of its own any more. */
+static void end(__u32 place, enum counter why)
+{
+	if (place == IOS)
+		return;
+	if (at(place)->listed)
+		leave_line(at(place));
+	forget(place, why);
+}
+
+/* A free place for an address; IOS if there is none. Whatever is still known by it had an end that was not seen. */
+CHECKED_ALONE __u32 claim(__u64 bio)
+{
+	__u32 set = set_of(bio) * WAYS, way, place;
+
+	end(find(bio), LOST_IOS);
+	for (way = 0; way < WAYS; way++) {
+		place = (set + way) & (IOS - 1);
+		if (!addresses[place] && !__sync_val_compare_and_swap(&addresses[place], 0, bio)) {
+			__sync_fetch_and_add(&live, 1);
+			return place;
+		}
+	}
+	return IOS;
+}
+
+/* A place for one more I/O that is followed; IOS if there is none. */
+static __u32 follow(__u64 bio)
+{
+	__u32 place = claim(bio);
+
+	count(FOLLOWED);
+	if (place == IOS)
+		count(LOST_IOS);
+	return place;
+}
+
 /* The place of the I/O that has waited longest in a line; IOS if none does. */
 CHECKED_ALONE __u32 oldest(__u32 disk, __u32 rank)
 {
@@ -531,12 +554,11 @@ static __noinline int queued(struct bio *bio, __u32 weight)
 
 	if (!wanted(bio, disk))
 		return 0;
-	place = claim(id_of(bio));
+	place = follow(id_of(bio));
 	if (place == IOS)
 		return 0;
 	io = at(place);
 	*io = (struct iolat_io){ .q = bpf_ktime_get_ns(), .weight = weight, .who = who_of(bio) };
-	count(FOLLOWED);
 	if (review_ns && (++pace->seen >= REVIEW || io->q - pace->since > 4 * review_ns))
 		review(pace, io->q);
 	if (order)
@@ -556,6 +578,21 @@ int BPF_PROG(bio_queue, struct bio *bio)
 	return weight ? queued(bio, weight) : 0;
 }
 
+/*
+ * A device without requests passed the very bio on (NVMe's multipath, md without statistics), which is not queued again
+ * in the kernel's eyes; it is when it reaches a device with requests. A partition's is remapped before it is queued.
+ */
+SEC("tp_btf/block_bio_remap")
+int BPF_PROG(bio_remap, struct bio *bio)
+{
+	__u32 weight;
+
+	if (!(bio->bi_flags & queued_flag) || find(id_of(bio)) < IOS)
+		return 0;
+	weight = weigh(this_pace());
+	return weight ? queued(bio, weight) : 0;
+}
+
 /* `bio` is a new one for the first part; it shares its origin, the rest, which is chained to it. */
 SEC("tp_btf/block_split")
 int BPF_PROG(bio_split, struct bio *bio)
@@ -565,12 +602,11 @@ int BPF_PROG(bio_split, struct bio *bio)
 
 	if (origin == IOS)
 		return 0;
-	place = claim(id_of(bio));
+	place = follow(id_of(bio));
 	if (place == IOS)
 		return 0;
 	io = at(place);
 	*io = *at(origin);
-	count(FOLLOWED);
 	if (io->listed)
 		enter_line(io, place);
 	return 0;
@@ -587,49 +623,43 @@ int BPF_PROG(getrq, struct bio *bio)
 	return 0;
 }
 
-/* The bio has no life of its own any more: it joined another's request, or ended before it had one. */
-static int end_bio(struct bio *bio, enum counter why)
+/* The bio joined another's request. */
+static int end_bio(struct bio *bio)
 {
-	__u32 place = live ? find(id_of(bio)) : IOS;
-
-	if (place == IOS)
-		return 0;
-	if (at(place)->listed)
-		leave_line(at(place));
-	forget(place, why);
+	if (live)
+		end(find(id_of(bio)), MERGED);
 	return 0;
 }
 
 SEC("tp_btf/block_bio_backmerge")
 int BPF_PROG(backmerge, struct bio *bio)
 {
-	return end_bio(bio, MERGED);
+	return end_bio(bio);
 }
 
 SEC("tp_btf/block_bio_frontmerge")
 int BPF_PROG(frontmerge, struct bio *bio)
 {
 	front_merged = true;
-	return end_bio(bio, MERGED);
+	return end_bio(bio);
 }
 
+/* The bio ended before it had a request; NVMe's multipath tells of those that have one, too. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(bio_complete, struct request_queue *q, struct bio *bio)
 {
-	return end_bio(bio, FAILED);
+	__u32 place = live ? find(id_of(bio)) : IOS;
+
+	if (place < IOS && !at(place)->known)
+		end(place, FAILED);
+	return 0;
 }
 
 /* `rq` was absorbed by its neighbour. */
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(rq_merge, struct request *rq)
 {
-	__u32 place = io_of(rq);
-
-	if (place == IOS)
-		return 0;
-	if (at(place)->listed)
-		leave_line(at(place));
-	forget(place, MERGED);
+	end(io_of(rq), MERGED);
 	return 0;
 }
 
@@ -664,6 +694,19 @@ static __u32 bios_of(struct request *rq)
 	return n;
 }
 
+/* Discards join a request without an event: here is the last chance to tell. */
+static __noinline void end_joined(struct request *rq)
+{
+	struct bio *first = rq->bio;
+	__u64 address = (__u64)BPF_CORE_READ(first, bi_next);
+	__u32 n;
+
+	for (n = 1; n < COUNTED_BIOS && address; n++) {
+		end(find(id_at(address, first)), MERGED);
+		address = bio_after(address);
+	}
+}
+
 static __noinline int issued(struct request *rq)
 {
 	__u32 place = io_of(rq);
@@ -676,6 +719,8 @@ static __noinline int issued(struct request *rq)
 		describe(io, rq);
 	io->bytes = rq->__data_len;
 	io->bios = rq->bio->bi_next ? bios_of(rq) : 1;
+	if (io->bios > 1 && (rq->cmd_flags & OP_MASK) == IO_DISCARD)
+		end_joined(rq);
 	if (!io->listed)
 		return 0;
 	leave_line(io);
@@ -816,8 +861,10 @@ static __noinline void move_on(__u32 place, struct bio *bio, __u32 bytes)
 	if (!address || id == addresses[place & (IOS - 1)])
 		return;
 	to = claim(id);
-	if (to == IOS)
+	if (to == IOS) {
+		end(place, LOST_IOS);
 		return;
+	}
 	*at(to) = *at(place);
 	addresses[place & (IOS - 1)] = 0;
 	__sync_fetch_and_add(&live, -1);
@@ -899,11 +946,14 @@ static bool wanted_task(void)
 
 static int enter_fs(enum file_op op)
 {
-	struct call *call = wanted_task() ? this_call(BPF_LOCAL_STORAGE_GET_F_CREATE) : NULL;
+	struct call *call;
 
+	if (!wanted_task())
+		return 0;
+	call = this_call(BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (call)
 		call->fs_since[op] = bpf_ktime_get_ns();
-	else if (wanted_task())
+	else
 		count(LOST_FILES);
 	return 0;
 }

@@ -417,22 +417,29 @@ static void check_kernel(void)
 		       "grep BTF /boot/config-*");
 }
 
-/* The bit of a request in a sequence of flushes: an enumerator since 6.11, before that always this one. */
-static unsigned int flush_flag(void)
+/* The flag whose bit is an enumerator of the kernel; of that number if there is none of that name. */
+static unsigned int flag(const struct btf *btf, const char *name, unsigned int bit)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	unsigned int id, n, bit = 4;
+	unsigned int id, n;
 
 	for (id = 1; btf && id < btf__type_cnt(btf); id++) {
 		const struct btf_type *type = btf__type_by_id(btf, id);
 
 		for (n = 0; btf_is_enum(type) && n < btf_vlen(type); n++)
-			if (!strcmp(btf__name_by_offset(btf, btf_enum(type)[n].name_off),
-				    "__RQF_FLUSH_SEQ"))
+			if (!strcmp(btf__name_by_offset(btf, btf_enum(type)[n].name_off), name))
 				bit = btf_enum(type)[n].val;
 	}
-	btf__free(btf);
 	return 1U << bit;
+}
+
+static void find_flags(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	/* A macro before 6.11, always of this number. */
+	bpf->rodata->flush_flag = flag(btf, "__RQF_FLUSH_SEQ", 4);
+	bpf->rodata->queued_flag = flag(btf, "BIO_TRACE_COMPLETION", 7);
+	btf__free(btf);
 }
 
 /* Whether the file system that a function belongs to is there: ext4 for ext4_sync_file. */
@@ -499,7 +506,7 @@ static void configure(void)
 	bpf->rodata->by = options.by;
 	bpf->rodata->order = options.order;
 	bpf->rodata->row_count = count;
-	bpf->rodata->flush_flag = flush_flag();
+	find_flags();
 	bpf->rodata->review_ns = options.all || options.order ? 0 : REVIEW * NSEC / PACE;
 	bpf_map__set_max_entries(bpf->maps.cells, count);
 	bpf_map__set_max_entries(bpf->maps.stages, count * STAGES);
@@ -602,41 +609,62 @@ static void gain_row(struct row *row, const struct iolat_cell *now)
 	row->last = *now;
 }
 
-/* Add what the histogram at a place of a map has gained, on all CPUs. */
-static void read_histogram(const struct bpf_map *map, unsigned int place, struct total *total,
+/* Add the histogram at a place of a map, of all CPUs. */
+static void read_histogram(const struct bpf_map *map, unsigned int place, struct histogram *sum,
 			   int cpus)
 {
-	struct histogram *parts = allocate(cpus * sizeof(*parts)), sum = { 0 };
-	int cpu;
+	struct histogram *parts = allocate(cpus * sizeof(*parts));
+	int cpu, error = bpf_map_lookup_elem(bpf_map__fd(map), &place, parts);
 
-	if (!bpf_map_lookup_elem(bpf_map__fd(map), &place, parts)) {
-		for (cpu = 0; cpu < cpus; cpu++)
-			add_histogram(&sum, &parts[cpu]);
-		gain(total, &sum);
-	}
+	for (cpu = 0; !error && cpu < cpus; cpu++)
+		add_histogram(sum, &parts[cpu]);
 	free(parts);
 }
 
-static void read_row(unsigned int n, int cpus)
+static void read_cell(unsigned int place, struct iolat_cell *sum, int cpus)
 {
-	struct iolat_cell *parts = allocate(cpus * sizeof(*parts)), sum = { 0 };
-	int cpu, s;
+	struct iolat_cell *parts = allocate(cpus * sizeof(*parts));
+	int cpu, error = bpf_map_lookup_elem(bpf_map__fd(bpf->maps.cells), &place, parts);
 
-	if (!rows[n])
-		rows[n] = allocate(sizeof(*rows[n]));
-	rows[n]->key = bpf->bss->rows[n];
-	if (!bpf_map_lookup_elem(bpf_map__fd(bpf->maps.cells), &n, parts)) {
-		for (cpu = 0; cpu < cpus; cpu++)
-			add_cell(&sum, &parts[cpu]);
-		gain_row(rows[n], &sum);
-	}
-	for (s = 0; s < STAGES; s++)
-		read_histogram(bpf->maps.stages, n * STAGES + s, &rows[n]->stages[s], cpus);
+	for (cpu = 0; !error && cpu < cpus; cpu++)
+		add_cell(sum, &parts[cpu]);
 	free(parts);
+}
+
+/* The next row from `n` on with a key; two CPUs may have made the same one twice. */
+static unsigned int next_of(const struct iolat_row *key, unsigned int n)
+{
+	while (n < bpf->rodata->row_count &&
+	       memcmp((const void *)&bpf->bss->rows[n], key, sizeof(*key)))
+		n++;
+	return n;
+}
+
+static void read_row(unsigned int first, int cpus)
+{
+	const struct iolat_row key = bpf->bss->rows[first];
+	struct histogram *stages = allocate(STAGES * sizeof(*stages));
+	struct iolat_cell cell = { 0 };
+	unsigned int n;
+	int s;
+
+	for (n = first; n < bpf->rodata->row_count; n = next_of(&key, n + 1)) {
+		read_cell(n, &cell, cpus);
+		for (s = 0; s < STAGES; s++)
+			read_histogram(bpf->maps.stages, n * STAGES + s, &stages[s], cpus);
+	}
+	if (!rows[first])
+		rows[first] = allocate(sizeof(*rows[first]));
+	rows[first]->key = key;
+	gain_row(rows[first], &cell);
+	for (s = 0; s < STAGES; s++)
+		gain(&rows[first]->stages[s], &stages[s]);
+	free(stages);
 }
 
 static void read_files(int cpus)
 {
+	struct histogram sum;
 	unsigned int n;
 
 	for (n = 0; options.files && n < FILE_ROWS; n++) {
@@ -644,7 +672,9 @@ static void read_files(int cpus)
 			continue;
 		if (!files[n])
 			files[n] = allocate(sizeof(*files[n]));
-		read_histogram(bpf->maps.files, n, files[n], cpus);
+		memset(&sum, 0, sizeof(sum));
+		read_histogram(bpf->maps.files, n, &sum, cpus);
+		gain(files[n], &sum);
 	}
 }
 
@@ -680,18 +710,28 @@ static void read_tables(void)
 	int cpus = libbpf_num_possible_cpus();
 	unsigned int n;
 
-	for (n = 0; n < bpf->rodata->row_count; n++)
-		if (bpf->bss->rows[n].what)
+	for (n = 0; n < bpf->rodata->row_count; n++) {
+		const struct iolat_row key = bpf->bss->rows[n];
+
+		if (key.what && next_of(&key, 0) == n)
 			read_row(n, cpus);
+	}
 	read_files(cpus);
 	read_pairs();
 }
 
+/* A disk by its number; those that have done I/O the kernel has named, hidden paths of NVMe among them. */
 static void disk_name(char *name, size_t size, unsigned int dev)
 {
 	char path[64], target[PATH_MAX];
 	ssize_t length;
+	int n;
 
+	for (n = 0; n < DISKS; n++)
+		if (bpf->bss->disks[n].dev == dev && *bpf->bss->disks[n].name) {
+			snprintf(name, size, "%s", bpf->bss->disks[n].name);
+			return;
+		}
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u", dev >> 20, dev & 0xfffff);
 	length = readlink(path, target, sizeof(target) - 1);
 	target[length > 0 ? length : 0] = '\0';
@@ -699,6 +739,11 @@ static void disk_name(char *name, size_t size, unsigned int dev)
 		snprintf(name, size, "%.31s", strrchr(target, '/') + 1);
 	else
 		snprintf(name, size, "%u:%u", dev >> 20, dev & 0xfffff);
+}
+
+static const char *scheduler_name(unsigned int number)
+{
+	return bpf->bss->schedulers[number % SCHEDULERS].name;
 }
 
 /* How long the first of a line has waited, in ns. The kernel goes on meanwhile: what is gone by now had its turn. */
@@ -719,15 +764,14 @@ static unsigned long long oldest(const struct iolat_line *line, unsigned long lo
 static void sound_alarm(int disk, int rank, unsigned long long age)
 {
 	bool late = age > options.alarm * NSEC;
-	char name[32];
+	char name[DISK_NAME];
 
 	if (late && !starving[disk][rank]) {
 		disk_name(name, sizeof(name), bpf->bss->disks[disk].dev);
 		fprintf(stderr,
 			"iolat: ALARM: on %s with %s an I/O of class %s has waited for %.3f s\n",
-			name,
-			bpf->bss->schedulers[bpf->bss->disks[disk].scheduler % SCHEDULERS].name,
-			rank_names[rank], age / 1e9);
+			name, scheduler_name(bpf->bss->disks[disk].scheduler), rank_names[rank],
+			age / 1e9);
 		starved = true;
 	}
 	starving[disk][rank] = late;
@@ -770,13 +814,12 @@ static double mean(const struct total *total)
 
 /* A row's key in words. */
 struct label {
-	char disk[32];
-	char scheduler[NAME_LEN + 1];
+	char disk[DISK_NAME];
 	char who[PATH_MAX];
+	const char *scheduler;
 	const char *class;
 	const char *op;
 	unsigned int level;
-	unsigned int dev;
 };
 
 static unsigned long long sought;
@@ -829,12 +872,9 @@ static struct label label_of(const struct iolat_row *key)
 	struct label label = { .class = name_of(classes, key->what >> WHAT_CLASS & 7),
 			       .op = name_of(operations, key->what >> WHAT_OP & 0xff),
 			       .level = key->what >> WHAT_LEVEL & 7,
-			       .dev = key->what };
-	const union iolat_name *scheduler =
-		&bpf->bss->schedulers[(key->what >> WHAT_SCHEDULER & 0xff) % SCHEDULERS];
+			       .scheduler = scheduler_name(key->what >> WHAT_SCHEDULER) };
 
-	disk_name(label.disk, sizeof(label.disk), label.dev);
-	snprintf(label.scheduler, sizeof(label.scheduler), "%.16s", scheduler->name);
+	disk_name(label.disk, sizeof(label.disk), key->what);
 	who_name(label.who, sizeof(label.who), key->who);
 	return label;
 }
@@ -849,6 +889,48 @@ static int by_key(const void *a, const void *b)
 	if (one->what != two->what)
 		return one->what < two->what ? -1 : 1;
 	return one->who < two->who ? -1 : one->who > two->who;
+}
+
+struct file_label {
+	char disk[DISK_NAME];
+	const char *fs;
+	const char *op;
+	const char *layer;
+};
+
+/* What the n-th histogram of `files` is of, in words; false if nothing is in it. */
+static bool label_file(int n, struct file_label *label)
+{
+	const struct iolat_fs *fs = &bpf->bss->file_systems[n / (FILE_OPS * LAYERS)];
+
+	if (!files[n] || !files[n]->count)
+		return false;
+	disk_name(label->disk, sizeof(label->disk), fs->dev);
+	label->fs = fs->type;
+	label->op = file_ops[n / LAYERS % FILE_OPS];
+	label->layer = layers[n % LAYERS];
+	return true;
+}
+
+struct pair_label {
+	char disk[DISK_NAME];
+	const char *scheduler;
+	const char *issued_class;
+	const char *issued_op;
+	const char *waiting_class;
+	const char *waiting_op;
+};
+
+static struct pair_label label_pair(const struct iolat_pair *key)
+{
+	struct pair_label label = { .scheduler = scheduler_name(key->scheduler),
+				    .issued_class = name_of(classes, key->issued_class),
+				    .issued_op = name_of(operations, key->issued_op),
+				    .waiting_class = name_of(classes, key->waiting_class),
+				    .waiting_op = name_of(operations, key->waiting_op) };
+
+	disk_name(label.disk, sizeof(label.disk), key->dev);
+	return label;
 }
 
 /* The rows with something in them, by disk, scheduler, operation, priority and who. */
@@ -987,18 +1069,14 @@ static void text_row(const struct row *row)
 
 static void text_files(void)
 {
-	char name[32];
+	struct file_label label;
 	int n;
 
 	for (n = 0; n < FILE_ROWS; n++) {
-		const struct iolat_fs *fs = &bpf->bss->file_systems[n / (FILE_OPS * LAYERS)];
-
-		if (!files[n] || !files[n]->count)
+		if (!label_file(n, &label))
 			continue;
-		disk_name(name, sizeof(name), fs->dev);
-		printf("%-12s %-12s %-7s %-6s", name, fs->type, file_ops[n / LAYERS % FILE_OPS],
-		       "");
-		text_figures(n % LAYERS ? "call" : "fs", files[n]);
+		printf("%-12s %-12s %-7s %-6s", label.disk, label.fs, label.op, "");
+		text_figures(n % LAYERS == LAYER_CALL ? "call" : "fs", files[n]);
 	}
 }
 
@@ -1008,7 +1086,7 @@ static void text_disk(int disk)
 	unsigned int dev = bpf->bss->disks[disk].dev;
 	size_t count = dev ? shares_of(dev, shares) : 0, n;
 	double total, index = jain(shares, count, &total);
-	char name[32], who[PATH_MAX];
+	char name[DISK_NAME], who[PATH_MAX];
 	int rank;
 
 	if (!dev)
@@ -1033,24 +1111,21 @@ static void text_disk(int disk)
 
 static void text_pairs(void)
 {
-	char name[32];
 	unsigned int n;
 
 	for (n = 0; n < pair_count; n++) {
 		const struct iolat_pair *key = &pairs[n].key;
+		struct pair_label label = label_pair(key);
 
 		if (pairs[n].now.count == pairs[n].before)
 			continue;
-		disk_name(name, sizeof(name), key->dev);
 		printf("%s: %s: INVERSION: %llu times a %s of %s/%u went before an older %s of "
 		       "%s/%u; the longest had "
 		       "waited for %.3f ms (pid %u before pid %u)\n",
-		       name, bpf->bss->schedulers[key->scheduler % SCHEDULERS].name,
-		       pairs[n].now.count - pairs[n].before, name_of(operations, key->issued_op),
-		       name_of(classes, key->issued_class), key->issued_level,
-		       name_of(operations, key->waiting_op), name_of(classes, key->waiting_class),
-		       key->waiting_level, pairs[n].now.waited / 1e6, pairs[n].now.issued_pid,
-		       pairs[n].now.waiting_pid);
+		       label.disk, label.scheduler, pairs[n].now.count - pairs[n].before,
+		       label.issued_op, label.issued_class, key->issued_level, label.waiting_op,
+		       label.waiting_class, key->waiting_level, pairs[n].now.waited / 1e6,
+		       pairs[n].now.issued_pid, pairs[n].now.waiting_pid);
 	}
 }
 
@@ -1065,16 +1140,15 @@ static unsigned int first_change(void)
 static void text_changes(void)
 {
 	unsigned int n;
-	char name[32];
+	char name[DISK_NAME];
 
 	for (n = first_change(); n != bpf->bss->change_count; n++) {
 		const struct iolat_change *change = &bpf->bss->changes[n % CHANGES];
 
 		disk_name(name, sizeof(name), change->dev);
 		printf("%s: --- %.3f s after the start: scheduler %s -> %s ---\n", name,
-		       (double)(change->time - started) / NSEC,
-		       bpf->bss->schedulers[change->from % SCHEDULERS].name,
-		       bpf->bss->schedulers[change->to % SCHEDULERS].name);
+		       (double)(change->time - started) / NSEC, scheduler_name(change->from),
+		       scheduler_name(change->to));
 	}
 }
 
@@ -1181,9 +1255,8 @@ static void json_changes(unsigned int dev)
 		if (change->dev != dev)
 			continue;
 		printf("%s{\"seconds\":%.6f,\"from\":\"%s\",\"to\":\"%s\"}", comma,
-		       (double)(change->time - started) / NSEC,
-		       bpf->bss->schedulers[change->from % SCHEDULERS].name,
-		       bpf->bss->schedulers[change->to % SCHEDULERS].name);
+		       (double)(change->time - started) / NSEC, scheduler_name(change->from),
+		       scheduler_name(change->to));
 		comma = ",";
 	}
 	printf("]");
@@ -1192,7 +1265,7 @@ static void json_changes(unsigned int dev)
 static void json_disks(void)
 {
 	const char *comma = "";
-	char name[32];
+	char name[DISK_NAME];
 	int n, rank;
 
 	for (n = 0; n < DISKS; n++) {
@@ -1202,7 +1275,7 @@ static void json_disks(void)
 			continue;
 		disk_name(name, sizeof(name), disk->dev);
 		printf("%s{\"device\":\"%s\",\"scheduler\":\"%s\",\"oldest\":{", comma, name,
-		       bpf->bss->schedulers[disk->scheduler % SCHEDULERS].name);
+		       scheduler_name(disk->scheduler));
 		for (rank = 0; options.order && rank < RANKS; rank++)
 			printf("%s\"%s\":%llu", rank ? "," : "", rank_names[rank], waited[n][rank]);
 		printf("},");
@@ -1217,24 +1290,21 @@ static void json_disks(void)
 static void json_pairs(void)
 {
 	const char *comma = "";
-	char name[32];
 	unsigned int n;
 
 	for (n = 0; n < pair_count; n++) {
 		const struct iolat_pair *key = &pairs[n].key;
+		struct pair_label label = label_pair(key);
 
 		if (pairs[n].now.count == pairs[n].before)
 			continue;
-		disk_name(name, sizeof(name), key->dev);
 		printf("%s{\"device\":\"%s\",\"scheduler\":\"%s\",\"count\":%llu,\"longest\":%llu,"
 		       "\"issued\":{\"ioclass\":\"%s\",\"level\":%u,\"op\":\"%s\",\"pid\":%u},"
 		       "\"waiting\":{\"ioclass\":\"%s\",\"level\":%u,\"op\":\"%s\",\"pid\":%u}}",
-		       comma, name, bpf->bss->schedulers[key->scheduler % SCHEDULERS].name,
-		       pairs[n].now.count - pairs[n].before, pairs[n].now.waited,
-		       name_of(classes, key->issued_class), key->issued_level,
-		       name_of(operations, key->issued_op), pairs[n].now.issued_pid,
-		       name_of(classes, key->waiting_class), key->waiting_level,
-		       name_of(operations, key->waiting_op), pairs[n].now.waiting_pid);
+		       comma, label.disk, label.scheduler, pairs[n].now.count - pairs[n].before,
+		       pairs[n].now.waited, label.issued_class, key->issued_level, label.issued_op,
+		       pairs[n].now.issued_pid, label.waiting_class, key->waiting_level,
+		       label.waiting_op, pairs[n].now.waiting_pid);
 		comma = ",";
 	}
 }
@@ -1242,17 +1312,14 @@ static void json_pairs(void)
 static void json_files(void)
 {
 	const char *comma = "";
-	char name[32];
+	struct file_label label;
 	int n;
 
 	for (n = 0; n < FILE_ROWS; n++) {
-		const struct iolat_fs *fs = &bpf->bss->file_systems[n / (FILE_OPS * LAYERS)];
-
-		if (!files[n] || !files[n]->count)
+		if (!label_file(n, &label))
 			continue;
-		disk_name(name, sizeof(name), fs->dev);
 		printf("%s{\"filesystem\":\"%s\",\"device\":\"%s\",\"op\":\"%s\",\"layer\":\"%s\",",
-		       comma, fs->type, name, file_ops[n / LAYERS % FILE_OPS], layers[n % LAYERS]);
+		       comma, label.fs, label.disk, label.op, label.layer);
 		json_figures(files[n]);
 		printf("}");
 		comma = ",";
@@ -1301,18 +1368,14 @@ static void csv_figures(const char *stage, const struct total *total)
 
 static void csv_files(double seconds)
 {
-	char name[32];
+	struct file_label label;
 	int n;
 
 	for (n = 0; n < FILE_ROWS; n++) {
-		const struct iolat_fs *fs = &bpf->bss->file_systems[n / (FILE_OPS * LAYERS)];
-
-		if (!files[n] || !files[n]->count)
+		if (!label_file(n, &label))
 			continue;
-		disk_name(name, sizeof(name), fs->dev);
-		printf("%.6f,%s,%s,%s,,,,", seconds, name, fs->type,
-		       file_ops[n / LAYERS % FILE_OPS]);
-		csv_figures(layers[n % LAYERS], files[n]);
+		printf("%.6f,%s,%s,%s,,,,", seconds, label.disk, label.fs, label.op);
+		csv_figures(label.layer, files[n]);
 	}
 }
 
@@ -1396,21 +1459,19 @@ static void metric_stages(struct row **sorted, size_t count)
 
 static void metric_files(void)
 {
-	char labels[256], name[32];
+	struct file_label label;
+	char labels[256];
 	int n;
 
 	printf("# TYPE iolat_file_seconds histogram\n# UNIT iolat_file_seconds seconds\n"
 	       "# HELP iolat_file_seconds Time of file I/O, in the file system and in the whole "
 	       "system call.\n");
 	for (n = 0; n < FILE_ROWS; n++) {
-		const struct iolat_fs *fs = &bpf->bss->file_systems[n / (FILE_OPS * LAYERS)];
-
-		if (!files[n] || !files[n]->count)
+		if (!label_file(n, &label))
 			continue;
-		disk_name(name, sizeof(name), fs->dev);
 		snprintf(labels, sizeof(labels),
-			 "filesystem=\"%s\",device=\"%s\",op=\"%s\",layer=\"%s\"", fs->type, name,
-			 file_ops[n / LAYERS % FILE_OPS], layers[n % LAYERS]);
+			 "filesystem=\"%s\",device=\"%s\",op=\"%s\",layer=\"%s\"", label.fs,
+			 label.disk, label.op, label.layer);
 		metric_histogram("iolat_file_seconds", labels, files[n]);
 	}
 }
@@ -1432,7 +1493,7 @@ static void metric_counter(struct row **sorted, size_t count, const char *name, 
 
 static void metric_order(void)
 {
-	char name[32];
+	char name[DISK_NAME];
 	unsigned int n;
 	int rank;
 
@@ -1449,16 +1510,14 @@ static void metric_order(void)
 	       "# HELP iolat_inversions I/Os dispatched before an older one of a higher class.\n");
 	for (n = 0; n < pair_count; n++) {
 		const struct iolat_pair *key = &pairs[n].key;
+		struct pair_label label = label_pair(key);
 
-		disk_name(name, sizeof(name), key->dev);
 		printf("iolat_inversions_total{device=\"%s\",scheduler=\"%s\",issued_ioclass=\"%"
 		       "s\",issued_level=\"%u\","
 		       "issued_op=\"%s\",waiting_ioclass=\"%s\",waiting_level=\"%u\",waiting_op=\"%"
 		       "s\"} %llu\n",
-		       name, bpf->bss->schedulers[key->scheduler % SCHEDULERS].name,
-		       name_of(classes, key->issued_class), key->issued_level,
-		       name_of(operations, key->issued_op), name_of(classes, key->waiting_class),
-		       key->waiting_level, name_of(operations, key->waiting_op),
+		       label.disk, label.scheduler, label.issued_class, key->issued_level,
+		       label.issued_op, label.waiting_class, key->waiting_level, label.waiting_op,
 		       pairs[n].now.count);
 	}
 }
@@ -1538,13 +1597,16 @@ static void print_round(void)
 	begin_round();
 }
 
-/* Read an HTTP request up to its empty line; false if it is none, or comes too slowly. */
+/* Read an HTTP request up to its empty line; false if it is none, or takes more than a second to come. */
 static bool read_request(int client, char *request, size_t size)
 {
+	unsigned long long end = now_ns() + NSEC, now;
+	struct pollfd ready = { .fd = client, .events = POLLIN };
 	size_t length = 0;
 	ssize_t more;
 
-	while (length < size - 1 &&
+	while (length < size - 1 && (now = now_ns()) < end &&
+	       poll(&ready, 1, (end - now) / 1000000) > 0 &&
 	       (more = recv(client, request + length, size - 1 - length, 0)) > 0) {
 		length += more;
 		request[length] = '\0';

@@ -30,6 +30,7 @@ enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 #define SCHEDULERS 32
 #define FILE_SYSTEMS 16
 #define NAME_LEN 16
+#define DISK_NAME 32
 #define CHANGES 64
 #define ANY 0xffffffffU
 
@@ -137,6 +138,7 @@ struct iolat_disk {
 	unsigned int scheduler;
 	unsigned long long elevator;
 	unsigned long long type;
+	char name[DISK_NAME];
 };
 
 struct iolat_change {
@@ -172,8 +174,8 @@ enum file_op { FILE_READ, FILE_WRITE, FILE_SYNC, FILE_OPS };
 enum layer { LAYER_FS, LAYER_CALL, LAYERS };
 
 /*
- * What became of the I/Os that were followed: `followed` is the sum of the others and of those in flight.
- * Lost is what could not be measured, for lack of room.
+ * What became of the I/Os that were to be followed: FOLLOWED is the sum of FINISHED, MERGED, FAILED, LOST_IOS and those
+ * in flight. LOST_IOS found no room or had an end that was not seen; LOST_ROWS are finished, but in no row.
  */
 enum counter {
 	FOLLOWED,

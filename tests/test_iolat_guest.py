@@ -31,11 +31,14 @@ done
 watch /out/rounds --json -d "$DEV" 0.5 4
 io "$DEV"
 wait $IOLAT
-# SIOCSIFFLAGS, IFF_UP: there is no ip in the guest.
-perl -e 'use Socket; socket(S, AF_INET, SOCK_DGRAM, 0); my $lo = pack("a16 s x22", "lo", 1);
-	ioctl(S, 0x8914, $lo) or die'
+loopback
 watch /dev/null --listen 127.0.0.1:9435
 io "$DEV"
+# One who sends a byte now and then holds nobody else up for more than a second.
+perl -MIO::Socket::INET -e 'my $slow = IO::Socket::INET->new("127.0.0.1:9435") or die;
+	for (1 .. 20) { syswrite $slow, "G" or last; select undef, undef, undef, 0.4 }' 2>/dev/null &
+sleep 0.2
+before=$(cut -d " " -f 1 /proc/uptime)
 for page in metrics other; do
 	gawk -v page=$page 'BEGIN {
 		RS = "\r?\n"; server = "/inet/tcp/0/127.0.0.1/9435"
@@ -43,6 +46,7 @@ for page in metrics other; do
 		while ((server |& getline line) > 0) print line
 	}' >/out/$page
 done
+echo "$before $(cut -d " " -f 1 /proc/uptime)" >/out/times
 end_watch
 mkfs.ext4 -q "$DEV"
 mkdir /tmp/fs
@@ -56,6 +60,15 @@ watch /out/files --json --files --by cgroup -d "$DEV"
 	dd if=/tmp/fs/file of=/dev/null bs=4k count=23 iflag=direct status=none
 	yes | head -c 1m | cat >/dev/null
 )
+end_watch
+truncate -s 320m /tmp/xfs
+modprobe loop
+mkfs.xfs -q /tmp/xfs
+mkdir /tmp/other
+mount -o loop /tmp/xfs /tmp/other
+watch /out/xfs --json --files
+dd if=/dev/zero of=/tmp/other/file bs=4k count=23 conv=fsync status=none
+dd if=/tmp/other/file of=/dev/null bs=4k count=23 iflag=direct status=none
 end_watch
 """
 
@@ -123,6 +136,11 @@ def test_another_page_is_not_there(printed: Mapping[str, str]) -> None:
     assert printed["other"].startswith("HTTP/1.0 404")
 
 
+def test_a_slow_client_holds_nobody_up(printed: Mapping[str, str]) -> None:
+    before, after = map(float, printed["times"].split())
+    assert after - before < 2
+
+
 def test_text_has_its_columns_and_bars(printed: Mapping[str, str]) -> None:
     text = printed["text"]
     assert re.search(r"^DISK +SCHEDULER +OP +PRIO +STAGE +COUNT +P50 +P95 +P99 +P99\.9 +MAX us$", text, re.MULTILINE)
@@ -131,17 +149,18 @@ def test_text_has_its_columns_and_bars(printed: Mapping[str, str]) -> None:
     assert "nothing lost" in text
 
 
-def test_files_are_counted_and_pipes_are_not(printed: Mapping[str, str]) -> None:
-    data = json.loads(printed["files"])
-    counts = {(file["op"], file["layer"]): file["count"] for file in data["files"]}
+@pytest.mark.parametrize(("name", "filesystem"), [("files", "ext4"), ("xfs", "xfs")])
+def test_files_are_counted_and_pipes_are_not(printed: Mapping[str, str], name: str, filesystem: str) -> None:
+    data = json.loads(printed[name])
+    found = {(file["op"], file["layer"]): file for file in data["files"] if file["filesystem"] == filesystem}
+    counts = {what: file["count"] for what, file in found.items()}
     assert counts == {
         (op, layer): count
         for op, count in (("read", 23), ("write", 23), ("fsync", 1))
         for layer in ("file-system", "system-call")
     }
-    sums = {(file["op"], file["layer"]): file["sum"] for file in data["files"]}
-    assert all(sums[op, "system-call"] > sums[op, "file-system"] for op in ("read", "write", "fsync"))
-    assert {file["filesystem"] for file in data["files"]} == {"ext4"}
+    assert all(found[op, "system-call"]["sum"] > found[op, "file-system"]["sum"] for op in ("read", "write", "fsync"))
+    assert {file["filesystem"] for file in data["files"]} == {filesystem}
 
 
 def test_writeback_belongs_to_the_cgroup_that_wrote(printed: Mapping[str, str]) -> None:

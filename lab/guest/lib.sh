@@ -93,3 +93,9 @@ expect_dmesg_clean() {
 	cat /tmp/trouble >&2
 	fail "the kernel complained"
 }
+
+# loopback: 127.0.0.1 can be reached. SIOCSIFFLAGS with IFF_UP, as there is no ip in the guest.
+loopback() {
+	perl -e 'use Socket; socket(S, AF_INET, SOCK_DGRAM, 0); my $lo = pack("a16 s x22", "lo", 1);
+		ioctl(S, 0x8914, $lo) or die'
+}

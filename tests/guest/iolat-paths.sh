@@ -140,3 +140,46 @@ end_watch
 balance
 expect "requeued: reads" "$(row read sda ios)" 130
 [ "$(row read sda requeues)" -ge 9 ] || fail "only $(row read sda requeues) of 130 reads were requeued"
+
+# Bios that NVMe's multipath passes on, without an event of their own.
+modprobe -a nvme-tcp nvmet-tcp
+loopback
+nvmet=/sys/kernel/config/nvmet
+subsystem=$nvmet/subsystems/sluice
+mkdir "$subsystem" "$subsystem/namespaces/1" $nvmet/ports/1
+echo 1 >"$subsystem/attr_allow_any_host"
+echo "$DEV" >"$subsystem/namespaces/1/device_path"
+echo 1 >"$subsystem/namespaces/1/enable"
+for pair in trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid=4420; do
+	echo "${pair#*=}" >"$nvmet/ports/1/addr_${pair%=*}"
+done
+ln -s "$subsystem" $nvmet/ports/1/subsystems/sluice
+echo transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=sluice,queue_size=16 >/dev/nvme-fabrics
+until [ -b /dev/nvme0n1 ]; do sleep 0.1; done
+echo mq-deadline >/sys/block/nvme0c0n1/queue/scheduler
+
+watch /tmp/json --json --order --op read
+dd if=/dev/nvme0n1 of=/dev/null bs=4k count=23 iflag=direct status=none
+end_watch
+balance
+expect "reads on the path" "$(row read nvme0c0n1 ios)" 23
+expect "reads on the disk below" "$(row read simdisk-d0 ios)" 23
+
+# Discards of one device come one by one, so each has a device; the driver takes 15, and the rest wait together.
+for n in $(seq 0 39); do
+	echo "0 128 linear /dev/nvme0n1 $((n * 256))" | dmsetup create "d$n"
+done
+watch /tmp/json --json --order --op discard
+pids=
+for n in $(seq 0 39); do
+	blkdiscard -l 64k "/dev/dm-$n" &
+	pids="$pids $!"
+done
+for pid in $pids; do
+	wait "$pid" || fail "a discard failed"
+done
+end_watch
+balance
+expect "discards: bios" "$(row discard nvme0c0n1 bios)" 40
+[ "$(row discard nvme0c0n1 ios)" -lt 40 ] || fail "no discard joined another"
+expect "discards: merged" "$(counter merged)" $((40 - $(row discard nvme0c0n1 ios)))

@@ -34,6 +34,14 @@ refuses 2 "ADDRESS:PORT" ./iolat --listen 9435
 refuses 2 "ADDRESS:PORT" ./iolat --listen here:9435
 refuses 2 "ADDRESS:PORT" ./iolat --listen 127.0.0.1:70000
 refuses 2 "INTERVAL" ./iolat --listen 127.0.0.1:9435 1
+refuses 2 "OpenMetrics only" ./iolat --listen 127.0.0.1:9435 --json
+refuses 2 "no option --fast" ./iolat --fast
+refuses 2 "no option -x" ./iolat -x
+refuses 2 "--by lacks its value" ./iolat --by
+refuses 2 "-d lacks its value" ./iolat -d
+echo "0 2048 linear $DEV 0" | dmsetup create top
+refuses 2 "no requests of its own" ./iolat -d dm-0
+dmsetup remove top
 truncate -s 64m /tmp/parts
 modprobe loop
 # One partition of 4096 sectors from sector 2048 on.
