@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest tests are themselves tested: a bug planted in a module makes the named script fail."""
+"""The guest tests are themselves tested: a bug planted in a module or in iolat makes the named script fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_guest import complaints, head
 
-from lab import job, kernels, modules
+from lab import iolat, job, kernels, modules
 from lab.errors import LabError
 
 SCRIPTS = Path(__file__).parent / "guest"
@@ -18,7 +18,7 @@ SCRIPTS = Path(__file__).parent / "guest"
 
 @dataclass(frozen=True)
 class Bug:
-    """In kernel/`source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails."""
+    """In `source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails."""
 
     name: str
     source: str
@@ -27,9 +27,10 @@ class Bug:
     caught_by: str
 
     @property
-    def module(self) -> str:
-        """The module that the source is part of."""
-        return "simdisk.ko" if self.source.startswith("simdisk/") else "mq-prio.ko"
+    def built(self) -> str:
+        """What is built from the source: a module or iolat."""
+        area = self.source.split("/")[-2]
+        return {"simdisk": "simdisk.ko", "elevator": "mq-prio.ko", "bpf": "iolat"}[area]
 
 
 SIMDISK = (
@@ -56,25 +57,43 @@ MQ_PRIO = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "switch"),
     ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "removal"),
 )
+IOLAT = (
+    ("merged-followed", "\t\tend(find(id_of(bio)), MERGED);", "\t\t{}", "paths"),
+    ("joined-discards-followed", "(rq->cmd_flags & OP_MASK) == IO_DISCARD", "false", "paths"),
+    ("turned-away-followed", "place < IOS && !at(place)->known", "false", "paths"),
+    ("remapped-unseen", "!(bio->bi_flags & queued_flag)", "true", "paths"),
+    ("split-off-unseen", "if (origin == IOS)", "if (origin <= IOS)", "paths"),
+    ("flushed-twice", " || rq->rq_flags & flush_flag", "", "paths"),
+    ("not-inverted", "if (rank < io->rank)", "if (rank > io->rank)", "order"),
+    ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),
+)
 BUGS = (
-    *(Bug(name, f"simdisk/{file}", right, wrong, f"simdisk-{test}") for name, file, right, wrong, test in SIMDISK),
-    *(Bug(name, "elevator/mq-prio.c", right, wrong, f"mq-prio-{test}") for name, right, wrong, test in MQ_PRIO),
+    *(
+        Bug(name, f"kernel/simdisk/{file}", right, wrong, f"simdisk-{test}")
+        for name, file, right, wrong, test in SIMDISK
+    ),
+    *(Bug(name, "kernel/elevator/mq-prio.c", right, wrong, f"mq-prio-{test}") for name, right, wrong, test in MQ_PRIO),
+    *(Bug(name, "bpf/iolat.bpf.c", right, wrong, f"iolat-{test}") for name, right, wrong, test in IOLAT),
 )
 
 
 def build(folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """The module that holds the bug."""
-    sources, out = folder / "kernel", folder / "out"
-    shutil.copytree(modules.SOURCES, sources)
+    """The module that holds the bug, or the program."""
+    out = folder / "out"
+    for sources in (modules.SOURCES, iolat.SOURCES):
+        shutil.copytree(sources, folder / sources.name)
     out.mkdir()
-    spoiled = sources / bug.source
+    spoiled = folder / bug.source
     text = spoiled.read_text(encoding="utf-8")
     assert text.count(bug.right) == 1, "the line to spoil has changed"
     spoiled.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr(modules, "SOURCES", sources)
+        patch.setattr(modules, "SOURCES", folder / "kernel")
+        patch.setattr(iolat, "SOURCES", folder / "bpf")
+        if bug.built == "iolat":
+            return iolat.build()["iolat"]
         modules.make(kernels.get(kernels.DEFAULT), out, "modules")
-    return next(out.rglob(bug.module)).read_bytes()
+    return next(out.rglob(bug.built)).read_bytes()
 
 
 @pytest.mark.full
@@ -84,7 +103,7 @@ def test_planted_bug_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     """The script fails, or the guest does, or its kernel complains."""
     script = (SCRIPTS / f"{bug.caught_by}.sh").read_text(encoding="utf-8")
     told = head(script)
-    files = {**modules.build(kernels.DEFAULT), bug.module: build(tmp_path, bug, monkeypatch)}
+    files = {**modules.build(kernels.DEFAULT), **iolat.build(), bug.built: build(tmp_path, bug, monkeypatch)}
     try:
         outcome = job.run(job.Job(kernels.DEFAULT, script, files, told.cpus, told.limit))
     except LabError as error:
