@@ -31,19 +31,21 @@ TROUBLE = ("BUG: ", "WARNING: ", "Call Trace:", "INFO: task ")
 LATE_MS = 200
 """How much later a job with fio's startdelay=100ms begins; it takes that off its run to end with the others."""
 SAY_EVERY = 20
+LOADS = (".fio", ".sh")
+"""What makes a load: fio's files, and scripts of an experiment's own."""
 CPU_PER_SECOND = 30
 """CPU seconds of the host that a virtual second may take before a guest counts as hung."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of running the fio jobs.
+    """One way of making the load: the name of a fio file, of which it takes some sections, or of a script.
 
     device replaces the devices asked for; only, if not empty, restricts them.
     """
 
     name: str
-    fio: str
+    load: str
     sections: tuple[str, ...]
     env: Mapping[str, str]
     schedulers: tuple[str, ...]
@@ -55,7 +57,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What experiment.toml says; files are the fio jobs by name."""
+    """What experiment.toml says; files are fio's files and the scripts, by name.
+
+    iolat, if not None, has every run done again with iolat beside it, with these options besides those it needs.
+    """
 
     name: str
     question: str
@@ -105,7 +110,9 @@ def load(name: str) -> Experiment:
     wanted = data.get("variants", list(data["variant"]))
     variants = tuple(_variant(title, data["variant"][title], base) for title in wanted)
     folders = [analysis.FOLDER / part for part in (data.get("like"), name) if part]
-    files = {path.name: path.read_bytes() for folder in folders for path in sorted(folder.glob("*.*"))}
+    files = {
+        path.name: path.read_bytes() for folder in folders for path in sorted(folder.iterdir()) if path.suffix in LOADS
+    }
     return Experiment(
         name,
         data["question"],
@@ -132,7 +139,7 @@ def _variant(name: str, own: Mapping[str, Any], base: Mapping[str, Any]) -> Vari
     env = {**base["env"], **family.get("env", {}), **own.get("env", {})}
     return Variant(
         name,
-        merged.get("fio", base["fio"]),
+        merged.get("load", base["load"]),
         tuple(merged["sections"]),
         env,
         tuple(merged.get("schedulers", ())),
@@ -214,7 +221,7 @@ def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str
     """The job of one run, which iolat may watch; built has the kernel's modules, of which it takes those it uses."""
     used = [f"{SCHEDULERS[point.scheduler].elevator}.ko"] + ["simdisk.ko"] * (point.device != NULL)
     files = {name: data for name, data in built.items() if name in used}
-    files[point.variant.fio] = experiment.files[point.variant.fio]
+    files[point.variant.load] = experiment.files[point.variant.load]
     if watched:
         files |= iolat.build()
     limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
@@ -258,13 +265,13 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
             *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
             'export DEVICE="$DEV"',
             *([f"export WATCH='--json --all {experiment.iolat or ''}'"] if watched else []),
-            _load(point.variant.fio, sections),
+            _load_line(point.variant.load, sections),
             "",
         ]
     )
 
 
-def _load(file: str, sections: Sequence[str]) -> str:
+def _load_line(file: str, sections: Sequence[str]) -> str:
     """The line that makes the load: a fio job's, or a script of the experiment's own."""
     if file.endswith(".sh"):
         return f". ./{file}"
@@ -453,9 +460,10 @@ def cell(
         round(1e9 / total, fio.DIGITS) if point.device == NULL and total else 0.0,
         lines(first["settings"]),
         seconds(experiment, point),
-        tuple(key for key, _ in (*runs, *watched)),
+        tuple(key for key, _ in runs),
         iolat.seen([files["iolat.json"] for _, files in watched]),
         iolat.cost(jobs, fio.pool([_jobs(files) for _, files in watched])) if watched else {},
+        tuple(key for key, _ in watched),
     )
 
 

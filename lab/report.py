@@ -149,7 +149,7 @@ def settings(cells: Iterable[Cell]) -> dict[tuple[str, str], str]:
 
 def widest_spread(cells: Sequence[Cell]) -> str:
     """A sentence about the runs that a cell pools and how far apart they are."""
-    runs = sorted({len(cell.inputs) // (2 if cell.stages else 1) for cell in cells})
+    runs = sorted({len(cell.inputs) for cell in cells})
     spans = [
         ((high - low) / low * 100, cell, job)
         for cell in cells
@@ -210,7 +210,7 @@ def _csv_row(cell: Cell, job: Job) -> list[object]:
 
 
 def _csv_stages(cell: Cell, job: Job) -> list[object]:
-    """Of the job's priority, as far as that tells it from others; empty where iolat did not watch."""
+    """Of all I/O of the job's class and level, which other jobs may share; empty where iolat did not watch."""
     seen = cell.stages.get(f"{job.ioclass}/{job.level}", {})
     return [value for stage in STAGES for value in ((seen[stage].p50, seen[stage].p99) if seen else ("", ""))]
 

@@ -164,7 +164,7 @@ class Cell:
 
     Where iolat watched the same runs again: stages has the latency of each stage (q2g to q2c), of all I/O under "all",
     by class and level ("be/1") and by operation ("read"), and under "files" that of file systems; watched has each
-    job's IOPS then, as a part of those without it.
+    job's IOPS then, as a part of those without it; and watched_inputs the keys of those runs.
     """
 
     kernel: str
@@ -180,6 +180,7 @@ class Cell:
     inputs: tuple[str, ...] = ()
     stages: Mapping[str, Mapping[str, Latency]] = field(default_factory=dict)
     watched: Mapping[str, float] = field(default_factory=dict)
+    watched_inputs: tuple[str, ...] = ()
 
     def job(self, name: str) -> Job:
         """The job of that name; KeyError if the variant has none."""
@@ -208,7 +209,12 @@ class Cell:
         if not self.stages:
             return {}
         by = {who: {name: one.to_json() for name, one in of.items()} for who, of in self.stages.items()}
-        return {"stages": by.pop("all"), "stages_by": by, "watched": dict(self.watched)}
+        return {
+            "stages": by.pop("all"),
+            "stages_by": by,
+            "watched": dict(self.watched),
+            "watched_inputs": list(self.watched_inputs),
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Cell:
@@ -226,6 +232,7 @@ class Cell:
             tuple(data["inputs"]),
             _stages({"all": data["stages"], **data["stages_by"]}) if "stages" in data else {},
             data.get("watched", {}),
+            tuple(data.get("watched_inputs", ())),
         )
 
 

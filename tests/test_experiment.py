@@ -71,7 +71,7 @@ def test_every_experiment_can_be_read() -> None:
         found = experiment.load(name)
         assert found.question
         for point in experiment.points(found, Choice()):
-            text = experiment.make_job(found, point, 1, MODULES).files[point.variant.fio].decode()
+            text = experiment.make_job(found, point, 1, MODULES).files[point.variant.load].decode()
             assert all(f"[{section}]" in text for section in point.variant.sections)
 
 
@@ -79,7 +79,7 @@ def test_every_variable_of_a_fio_file_is_set() -> None:
     for name in experiment.names():
         found = experiment.load(name)
         for point in experiment.points(found, Choice()):
-            text = found.files[point.variant.fio].decode()
+            text = found.files[point.variant.load].decode()
             env = {*point.variant.env, "DEVICE", "SEED", "RUNTIME", "RUNTIME_LATE"}
             used = {part.split("}")[0] for part in text.split("${")[1:]}
             missing = used - env

@@ -25,7 +25,7 @@ MODE = 0.05
 
 
 def data(cell: Cell) -> Latency:
-    """D to C of reads and writes, without the flushes, which sysbench asks for but the blog's probe did not see."""
+    """D to C of reads and writes; flushes, which carry no data, would be a mode of their own."""
     parts = [cell.stages[op]["d2c"] for op in ("read", "write") if op in cell.stages]
     if not parts:
         raise Missing(cell.scheduler)
