@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <getopt.h>
 #include <limits.h>
 #include <math.h>
@@ -822,16 +821,29 @@ struct label {
 	unsigned int level;
 };
 
-static unsigned long long sought;
-static char found_path[PATH_MAX];
+#define CGROUPS "/sys/fs/cgroup"
+/* The kernel's FILEID_KERNFS: a handle that is the file's number. */
+#define KERNFS_HANDLE 0xfe
 
-static int is_sought(const char *path, const struct stat *info, int type, struct FTW *where)
+/* A cgroup's path below the root, "" if it is gone: its file system finds it by its number. */
+static void cgroup_path(char *path, size_t size, unsigned long long number)
 {
-	(void)where;
-	if (type != FTW_D || info->st_ino != sought)
-		return 0;
-	snprintf(found_path, sizeof(found_path), "%s", path + strlen("/sys/fs/cgroup"));
-	return 1;
+	char bytes[sizeof(struct file_handle) + sizeof(number)]
+		__attribute__((aligned(__alignof__(struct file_handle)))) = "",
+							  link[64];
+	struct file_handle *handle = (struct file_handle *)bytes;
+	int root = open(CGROUPS, O_RDONLY | O_DIRECTORY | O_CLOEXEC), found;
+	ssize_t length;
+
+	handle->handle_bytes = sizeof(number);
+	handle->handle_type = KERNFS_HANDLE;
+	memcpy(handle->f_handle, &number, sizeof(number));
+	found = open_by_handle_at(root, handle, O_PATH | O_CLOEXEC);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", found);
+	length = readlink(link, path, size - 1);
+	path[length > 0 ? length : 0] = '\0';
+	close(found);
+	close(root);
 }
 
 /* What some format would take for its own, and nobody could read anyway, becomes an underscore. */
@@ -849,11 +861,13 @@ static void who_name(char *name, size_t size, unsigned long long who)
 
 	*name = '\0';
 	if (options.by == BY_CGROUP) {
-		sought = who;
-		if (nftw("/sys/fs/cgroup", is_sought, 16, FTW_PHYS | FTW_MOUNT) == 1)
-			snprintf(name, size, "%s", *found_path ? found_path : "/");
+		cgroup_path(name, size, who);
+		if (!strncmp(name, CGROUPS, strlen(CGROUPS)))
+			memmove(name, name + strlen(CGROUPS), strlen(name + strlen(CGROUPS)) + 1);
 		else
 			snprintf(name, size, "cgroup-%llu", who);
+		if (!*name)
+			strcpy(name, "/");
 	} else if (options.by) {
 		snprintf(path, sizeof(path), "/proc/%llu/comm", who);
 		file = fopen(path, "r");
