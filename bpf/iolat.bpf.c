@@ -580,14 +580,16 @@ int BPF_PROG(bio_queue, struct bio *bio)
 
 /*
  * A device without requests passed the very bio on (NVMe's multipath, md without statistics), which is not queued again
- * in the kernel's eyes; it is when it reaches a device with requests. A partition's is remapped before it is queued.
+ * in the kernel's eyes; it is when it reaches a device with requests. From a partition to its own disk it is not passed
+ * on: it was queued for that disk already, or is about to be.
  */
 SEC("tp_btf/block_bio_remap")
-int BPF_PROG(bio_remap, struct bio *bio)
+int BPF_PROG(bio_remap, struct bio *bio, dev_t from)
 {
 	__u32 weight;
 
-	if (!(bio->bi_flags & queued_flag) || find(id_of(bio)) < IOS)
+	if (!(bio->bi_flags & queued_flag) || bio->bi_bdev->bd_dev == from ||
+	    find(id_of(bio)) < IOS)
 		return 0;
 	weight = weigh(this_pace());
 	return weight ? queued(bio, weight) : 0;
