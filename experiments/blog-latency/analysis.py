@@ -197,8 +197,8 @@ def figures(cells: Sequence[Cell]) -> list[Figure]:
             for variant in dict.fromkeys(cell.variant for cell in alone)
         ]
         text = (
-            "Reads and writes, from dispatch to completion, as the blog's probe had it, beside the blog's own figures "
-            "for another drive. A mode has at least 5 % of the I/Os in an eighth of an octave."
+            "Reads and writes, from dispatch to completion, beside the blog's own figures for another drive. "
+            "A mode has at least 5 % of the I/Os in an eighth of an octave."
         )
         drawn.append(
             Figure(
