@@ -27,10 +27,9 @@ class Bug:
     caught_by: str
 
     @property
-    def built(self) -> str:
-        """What is built from the source: a module or iolat."""
-        area = self.source.split("/")[-2]
-        return {"simdisk": "simdisk.ko", "elevator": "mq-prio.ko", "bpf": "iolat"}[area]
+    def module(self) -> str:
+        """The module that the script is for."""
+        return next(f"{name}.ko" for name in ("simdisk", "mq-prio") if self.caught_by.startswith(name))
 
 
 SIMDISK = (
@@ -44,36 +43,30 @@ SIMDISK = (
     ("slow-die", "ssd.c", "max(from, die->free)", "max(from, die->free) + 1000000", "speed"),
 )
 MQ_PRIO = (
-    ("ranks-reversed", "return ioprio & 7;", "return 7 - (ioprio & 7);", "order"),
-    ("last-come-first", "list_add_tail(&rq->queuelist, &r->fifo);", "list_add(&rq->queuelist, &r->fifo);", "order"),
+    ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "order"),
     ("idle-after-hold", "\t\tif (!atomic_read(&r->issued))\n", "\t\tif (false)\n", "order"),
     ("turn-never-due", "\t\t\t\tmqp_turn_end(mqp, now);", "\t\t\t\tturn->next_ns = U64_MAX;", "share"),
     ("one-lower-rank-only", "\t\t\tbest = i;", "\t\t\tbreak;", "share"),
     ("tags-not-kept", "sluice_nr_tags(data) / 2", "sluice_nr_tags(data)", "tags"),
-    ("no-range", "if (value < min || value > max)", "if (value < min)", "knobs"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "knobs"),
-    ("no-front-merge", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "merges"),
     ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "merges"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "switch"),
     ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "removal"),
 )
-IOLAT = (
-    ("merged-followed", "\t\tend(find(id_of(bio)), MERGED);", "\t\t{}", "paths"),
-    ("joined-discards-followed", "(rq->cmd_flags & OP_MASK) == IO_DISCARD", "false", "paths"),
-    ("turned-away-followed", "place < IOS && !at(place)->known", "false", "paths"),
-    ("remapped-unseen", "!(bio->bi_flags & queued_flag)", "true", "paths"),
-    ("split-off-unseen", "if (origin == IOS)", "if (origin <= IOS)", "paths"),
-    ("flushed-twice", " || rq->rq_flags & flush_flag", "", "paths"),
-    ("not-inverted", "if (rank < io->rank)", "if (rank > io->rank)", "order"),
-    ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),
+# In what elevators share, a bug is planted for each of them.
+SHARED = (
+    ("last-come-first", "h", "list_add_tail(&rq->queuelist, &", "list_add(&rq->queuelist, &", "order"),
+    ("no-range", "c", "if (value < least || value > most)", "if (value < least)", "knobs"),
+    ("no-front-merge", "c", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "merges"),
 )
 BUGS = (
+    *(Bug(name, f"simdisk/{file}", right, wrong, f"simdisk-{test}") for name, file, right, wrong, test in SIMDISK),
+    *(Bug(name, "elevator/mq-prio.c", right, wrong, f"mq-prio-{test}") for name, right, wrong, test in MQ_PRIO),
     *(
-        Bug(name, f"kernel/simdisk/{file}", right, wrong, f"simdisk-{test}")
-        for name, file, right, wrong, test in SIMDISK
+        Bug(name, f"elevator/request-set.{suffix}", right, wrong, f"{elevator}-{test}")
+        for name, suffix, right, wrong, test in SHARED
+        for elevator in ("mq-prio",)
     ),
-    *(Bug(name, "kernel/elevator/mq-prio.c", right, wrong, f"mq-prio-{test}") for name, right, wrong, test in MQ_PRIO),
-    *(Bug(name, "bpf/iolat.bpf.c", right, wrong, f"iolat-{test}") for name, right, wrong, test in IOLAT),
 )
 
 

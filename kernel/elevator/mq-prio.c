@@ -44,10 +44,9 @@
  * Source of the idea: the mq-prio report (strict classes, one FIFO each, aging
  * as a bounded exception); docs/mq-prio.md has the model and the measurements.
  */
-#include "../compat/elevator.h"
+#include "request-set.h"
 
 #include <linux/bitops.h>
-#include <linux/rbtree.h>
 #include <linux/slab.h>
 
 #define CREATE_TRACE_POINTS
@@ -121,9 +120,7 @@ enum mqp_state {
 
 /**
  * struct mqp_rank - the requests of one rank
- * @fifo: waiting requests, oldest first
- * @sorted: waiting requests by sector; on flash only those that were indexed
- * @queued: number on @fifo
+ * @set: waiting requests; on a rotating disk all are indexed
  * @issued: dispatched and unfinished; the one field that changes without the lock
  * @last: jiffies when the rank last had a request finished
  * @pos: sector where the sweep goes on (rotating disks)
@@ -131,9 +128,7 @@ enum mqp_state {
  * @max_wait_ns: longest wait of a request that began a turn
  */
 struct mqp_rank {
-	struct list_head fifo;
-	struct rb_root sorted;
-	unsigned int queued;
+	struct rq_set set;
 	atomic_t issued;
 	unsigned long last;
 	sector_t pos;
@@ -206,21 +201,14 @@ struct mqp_data {
 
 static unsigned int mqp_ioprio_rank(unsigned int ioprio)
 {
-	switch (IOPRIO_PRIO_CLASS(ioprio)) {
-	case IOPRIO_CLASS_RT:
-		return ioprio & 7;
-	case IOPRIO_CLASS_BE:
-		return MQP_RANK_BE + (ioprio & 7);
-	case IOPRIO_CLASS_IDLE:
-		return MQP_RANK_IDLE;
-	default:
-		return MQP_RANK_BE + IOPRIO_BE_NORM;
-	}
+	enum rq_class class = rq_class(ioprio);
+
+	return class == RQ_IDLE ? MQP_RANK_IDLE : class * MQP_RANK_BE + rq_level(ioprio);
 }
 
 static bool mqp_active(const struct mqp_rank *r, unsigned long window)
 {
-	return r->queued || atomic_read(&r->issued) ||
+	return r->set.queued || atomic_read(&r->issued) ||
 	       time_before_eq(jiffies, READ_ONCE(r->last) + window);
 }
 
@@ -285,40 +273,18 @@ static enum mqp_state mqp_get_state(const struct request *rq)
 
 static struct request *mqp_oldest(const struct mqp_rank *r)
 {
-	return list_first_entry(&r->fifo, struct request, queuelist);
+	return rq_set_oldest(&r->set);
 }
 
-/* Makes a waiting request known to the merge look-ups. */
-static void mqp_index(struct mqp_data *mqp, struct mqp_rank *r, struct request *rq)
-{
-	elv_rb_add(&r->sorted, rq);
-	if (!sluice_rq_mergeable(rq))
-		return;
-	elv_rqhash_add(mqp->q, rq);
-	if (!mqp->q->last_merge)
-		mqp->q->last_merge = rq;
-}
-
-/*
- * Catches up with the requests that were queued since the last look-up: each
- * is indexed once, and those that were dispatched in between never.
- */
+/* Makes all that waits known to the merge look-ups. */
 static void mqp_index_all(struct mqp_data *mqp)
 {
 	unsigned long waiting = mqp->waiting;
 	unsigned int i;
 
 	lockdep_assert_held(&mqp->lock);
-	for_each_set_bit(i, &waiting, MQP_RANKS) {
-		struct mqp_rank *r = &mqp->rank[i];
-		struct request *rq;
-
-		list_for_each_entry_reverse(rq, &r->fifo, queuelist) {
-			if (!RB_EMPTY_NODE(&rq->rb_node))
-				break;
-			mqp_index(mqp, r, rq);
-		}
-	}
+	for_each_set_bit(i, &waiting, MQP_RANKS)
+		rq_set_index_all(mqp->q, &mqp->rank[i].set);
 }
 
 static void mqp_enqueue(struct mqp_data *mqp, struct request *rq)
@@ -328,15 +294,12 @@ static void mqp_enqueue(struct mqp_data *mqp, struct request *rq)
 
 	rq->elv.priv[0] = r;
 	mqp_set_state(rq, MQP_QUEUED);
-	rq->fifo_time = jiffies;
-	RB_CLEAR_NODE(&rq->rb_node);
-	list_add_tail(&rq->queuelist, &r->fifo);
-	r->queued++;
+	rq_set_add(&r->set, rq);
 	mqp->waiting |= BIT(i);
 	if (!(mqp->busy & BIT(i)))
 		WRITE_ONCE(mqp->busy, mqp->busy | BIT(i));
 	if (mqp->rotating)
-		mqp_index(mqp, r, rq);
+		rq_set_index(mqp->q, &r->set, rq);
 }
 
 /* Takes a request off its FIFO and out of the merge look-ups. */
@@ -345,48 +308,22 @@ static void mqp_unlink(struct mqp_data *mqp, struct request *rq)
 	struct mqp_rank *r = rq->elv.priv[0];
 
 	lockdep_assert_held(&mqp->lock);
-	list_del_init(&rq->queuelist);
-	if (!RB_EMPTY_NODE(&rq->rb_node)) {
-		elv_rb_del(&r->sorted, rq);
-		elv_rqhash_del(mqp->q, rq);
-		if (mqp->q->last_merge == rq)
-			mqp->q->last_merge = NULL;
-	}
+	rq_set_del(mqp->q, &r->set, rq);
 	mqp_set_state(rq, MQP_OUTSIDE);
 	WRITE_ONCE(mqp->queued, mqp->queued - 1);
-	if (!--r->queued)
+	if (!r->set.queued)
 		mqp->waiting &= ~BIT(r - mqp->rank);
 }
 
 /* Order within a rank */
-
-/* The waiting request at @pos or next above it, or the lowest of all. */
-static struct request *mqp_sweep_next(const struct mqp_rank *r)
-{
-	struct rb_node *node = r->sorted.rb_node;
-	struct request *next = NULL;
-
-	while (node) {
-		struct request *rq = rb_entry(node, struct request, rb_node);
-
-		if (blk_rq_pos(rq) >= r->pos) {
-			next = rq;
-			node = node->rb_left;
-		} else {
-			node = node->rb_right;
-		}
-	}
-	return next ?: rb_entry(rb_first(&r->sorted), struct request, rb_node);
-}
 
 /* Sector order with a deadline: what a disk needs and flash doesn't. */
 static struct request *mqp_sweep(struct mqp_rank *r)
 {
 	struct request *rq = mqp_oldest(r);
 
-	if (++r->swept < MQP_SWEEP_BATCH ||
-	    time_before(jiffies, (unsigned long)rq->fifo_time + MQP_SWEEP_EXPIRE))
-		rq = mqp_sweep_next(r);
+	if (++r->swept < MQP_SWEEP_BATCH || time_before(jiffies, rq_came(rq) + MQP_SWEEP_EXPIRE))
+		rq = rq_set_from(&r->set, r->pos);
 	else
 		r->swept = 0;
 	return rq;
@@ -544,7 +481,7 @@ static void mqp_arm(struct mqp_data *mqp)
 	u64 now = ktime_get_ns();
 	u64 at = U64_MAX;
 
-	if (r->queued) {
+	if (r->set.queued) {
 		if (!mqp->held)
 			return;
 		at = now;
@@ -613,13 +550,9 @@ static int mqp_request_merge(struct request_queue *q, struct request **req, stru
 {
 	struct mqp_data *mqp = q->elevator->elevator_data;
 	struct mqp_rank *r = &mqp->rank[mqp_ioprio_rank(bio->bi_ioprio)];
-	struct request *rq = elv_rb_find(&r->sorted, bio_end_sector(bio));
 
 	lockdep_assert_held(&mqp->lock);
-	if (!rq || !elv_bio_merge_ok(rq, bio))
-		return ELEVATOR_NO_MERGE;
-	*req = rq;
-	return sluice_front_merge(rq);
+	return rq_set_front_merge(&r->set, req, bio);
 }
 
 /* A bio was merged into @req; in front means that its sector changed. */
@@ -627,10 +560,8 @@ static void mqp_request_merged(struct request_queue *q, struct request *req, enu
 {
 	struct mqp_rank *r = req->elv.priv[0];
 
-	if (type != ELEVATOR_FRONT_MERGE)
-		return;
-	elv_rb_del(&r->sorted, req);
-	elv_rb_add(&r->sorted, req);
+	if (type == ELEVATOR_FRONT_MERGE)
+		rq_set_moved(&r->set, req);
 }
 
 /* @next was merged into @req and goes away; the older place is kept. */
@@ -641,21 +572,8 @@ static void mqp_requests_merged(struct request_queue *q, struct request *req, st
 	lockdep_assert_held(&mqp->lock);
 	if (mqp_get_state(next) != MQP_QUEUED)
 		return;
-	if (time_before((unsigned long)next->fifo_time, (unsigned long)req->fifo_time)) {
-		list_move(&req->queuelist, &next->queuelist);
-		req->fifo_time = next->fifo_time;
-	}
+	rq_inherit_place(req, next);
 	mqp_unlink(mqp, next);
-}
-
-/*
- * Whether the device takes several ranges in one discard.  The core's merge at
- * insertion then joins queued requests without telling the elevator, and frees
- * one that is still on its lists; a bio's merge is sound.
- */
-static bool mqp_collects(struct request *rq)
-{
-	return req_op(rq) == REQ_OP_DISCARD && sluice_front_merge(rq) == ELEVATOR_DISCARD_MERGE;
 }
 
 static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
@@ -679,7 +597,7 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 		mqp_index_all(mqp);
 	list_for_each_entry_safe(rq, tmp, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		if (merge && !mqp_collects(rq) && blk_mq_sched_try_insert_merge(q, rq, &free))
+		if (merge && !rq_collects(rq) && blk_mq_sched_try_insert_merge(q, rq, &free))
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(mqp->queued, mqp->queued + 1);
@@ -797,8 +715,7 @@ static void mqp_init_ranks(struct mqp_data *mqp)
 	unsigned int i;
 
 	for (i = 0; i < MQP_RANKS; i++) {
-		INIT_LIST_HEAD(&mqp->rank[i].fifo);
-		mqp->rank[i].sorted = RB_ROOT;
+		rq_set_init(&mqp->rank[i].set);
 		mqp->rank[i].last = jiffies - MQP_RESERVE_JIFFIES - 1;
 	}
 }
@@ -836,8 +753,8 @@ static void mqp_exit_sched(struct elevator_queue *eq)
 	for (i = 0; i < MQP_RANKS; i++) {
 		struct mqp_rank *r = &mqp->rank[i];
 
-		WARN_ONCE(r->queued || atomic_read(&r->issued) || !RB_EMPTY_ROOT(&r->sorted),
-			  "mq-prio: rank %u ends with %u queued, %d issued\n", i, r->queued,
+		WARN_ONCE(!rq_set_is_empty(&r->set) || atomic_read(&r->issued),
+			  "mq-prio: rank %u ends with %u queued, %d issued\n", i, r->set.queued,
 			  atomic_read(&r->issued));
 	}
 	kfree(mqp);
@@ -845,52 +762,10 @@ static void mqp_exit_sched(struct elevator_queue *eq)
 
 /* Knobs */
 
-static ssize_t mqp_store(unsigned int *knob, unsigned int min, unsigned int max, const char *page,
-			 size_t count)
-{
-	unsigned int value;
-	int ret = kstrtouint(page, 10, &value);
+RQ_KNOB(mqp_data, low_share, 1, MQP_LOW_SHARE_MAX)
+RQ_KNOB(mqp_data, hold_ms, 0, MQP_HOLD_MS_MAX)
 
-	if (ret)
-		return ret;
-	if (value < min || value > max)
-		return -ERANGE;
-	WRITE_ONCE(*knob, value);
-	return count;
-}
-
-static ssize_t mqp_low_share_show(struct elevator_queue *eq, char *page)
-{
-	struct mqp_data *mqp = eq->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(mqp->low_share));
-}
-
-static ssize_t mqp_low_share_store(struct elevator_queue *eq, const char *page, size_t count)
-{
-	struct mqp_data *mqp = eq->elevator_data;
-
-	return mqp_store(&mqp->low_share, 1, MQP_LOW_SHARE_MAX, page, count);
-}
-
-static ssize_t mqp_hold_ms_show(struct elevator_queue *eq, char *page)
-{
-	struct mqp_data *mqp = eq->elevator_data;
-
-	return sysfs_emit(page, "%u\n", READ_ONCE(mqp->hold_ms));
-}
-
-static ssize_t mqp_hold_ms_store(struct elevator_queue *eq, const char *page, size_t count)
-{
-	struct mqp_data *mqp = eq->elevator_data;
-
-	return mqp_store(&mqp->hold_ms, 0, MQP_HOLD_MS_MAX, page, count);
-}
-
-static sluice_attr_t mqp_attrs[] = {
-	__ATTR(low_share, 0644, mqp_low_share_show, mqp_low_share_store),
-	__ATTR(hold_ms, 0644, mqp_hold_ms_show, mqp_hold_ms_store), __ATTR_NULL
-};
+static sluice_attr_t mqp_attrs[] = { RQ_KNOB_ATTR(low_share), RQ_KNOB_ATTR(hold_ms), __ATTR_NULL };
 
 #ifdef CONFIG_BLK_DEBUG_FS
 /* debugfs .../sched/state: a line per rank, then the turns. */
@@ -907,8 +782,8 @@ static int mqp_state_show(void *data, struct seq_file *m)
 	for (i = 0; i < MQP_RANKS; i++) {
 		struct mqp_rank *r = &mqp->rank[i];
 
-		seq_printf(m, "%u %u %d %llu %llu\n", i, r->queued, atomic_read(&r->issued),
-			   r->queued ? now - mqp_oldest(r)->start_time_ns : 0, r->max_wait_ns);
+		seq_printf(m, "%u %u %d %llu %llu\n", i, r->set.queued, atomic_read(&r->issued),
+			   r->set.queued ? now - mqp_oldest(r)->start_time_ns : 0, r->max_wait_ns);
 	}
 	seq_printf(m, "turns %llu issued %u unit_ns %llu cost_ns %llu stay_ns %llu\n",
 		   mqp->turn.count, mqp->turn.issued, mqp->turn.unit_ns, mqp->turn.cost_ns,
