@@ -38,6 +38,21 @@ BFQ_KNOBS = (
     "strict_guarantees",
     "timeout_sync",
 )
+CPQ_KNOBS = (
+    "async_depth",
+    "back_timeout",
+    "background",
+    "cpq_log",
+    "fifo_batch",
+    "fore_timeout",
+    "front_merges",
+    "io_threshold",
+    "prio_aging_expire",
+    "read_expire",
+    "slice_idle",
+    "write_expire",
+    "writes_starved",
+)
 
 SCHEDULERS = {
     scheduler.name: scheduler
@@ -50,5 +65,6 @@ SCHEDULERS = {
         Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
         Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
         Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
+        Scheduler("cpq", "cpq", {}, CPQ_KNOBS),
     )
 }

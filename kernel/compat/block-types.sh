@@ -203,6 +203,10 @@ features()
 	if grep -q ' hrtimer_setup(' "$work/functions"; then
 		echo "#define SLUICE_HAS_HRTIMER_SETUP 1"
 	fi
+	if grep -q ' blk_req_zone_write_trylock(' "$work/functions"; then
+		need elevator_type elevator_features
+		echo "#define SLUICE_HAS_ZONE_LOCKS 1"
+	fi
 	blk_mq=$(public_header linux/blk-mq.h)
 	if grep -q 'BLK_MQ_F_SHOULD_MERGE' "$blk_mq"; then
 		echo "#define SLUICE_HAS_SHOULD_MERGE 1"

@@ -312,11 +312,90 @@ static inline int sluice_init_sched(struct request_queue *q, struct elevator_typ
 #endif
 
 /*
- * Zoned devices need nothing here. Since 6.10 the core orders the writes to a
- * zone before the elevator sees them (dd291d77cc90 "block: Introduce zone write
- * plugging"). Before, an elevator had to lock zones and say so in
- * elevator_features; the kernel refuses one that doesn't for a zoned device,
- * which is right.
+ * Zoned devices. Since 6.10 the core orders the writes to a zone before the
+ * elevator sees them (dd291d77cc90 "block: Introduce zone write plugging").
+ * Before, an elevator has to keep them in order and one at a time, by the zone's
+ * lock, and to say so in elevator_features; the kernel refuses one that doesn't for
+ * a zoned device.
+ *
+ * SLUICE_ZONE_FEATURE: says so, in the elevator's type.
  */
+#ifdef SLUICE_HAS_ZONE_LOCKS
+#define SLUICE_ZONE_FEATURE .elevator_features = ELEVATOR_F_ZBD_SEQ_WRITE,
+#else
+#define SLUICE_ZONE_FEATURE
+#endif
+
+/**
+ * sluice_orders_zones() - must the elevator keep the order of writes to a zone?
+ * @q: queue
+ */
+static inline bool sluice_orders_zones(struct request_queue *q)
+{
+#ifdef SLUICE_HAS_ZONE_LOCKS
+	return blk_queue_is_zoned(q);
+#else
+	return false;
+#endif
+}
+
+/**
+ * sluice_zone_write() - is this a write whose order the elevator must keep?
+ * @rq: request, of a queue with sluice_orders_zones()
+ */
+static inline bool sluice_zone_write(struct request *rq)
+{
+#ifdef SLUICE_HAS_ZONE_LOCKS
+	return blk_req_needs_zone_write_lock(rq);
+#else
+	return false;
+#endif
+}
+
+/**
+ * sluice_zone_busy() - must a request wait for another write to its zone?
+ * @rq: request
+ *
+ * A request that is requeued keeps its zone until it has finished, so that none
+ * overtakes it.
+ */
+static inline bool sluice_zone_busy(struct request *rq)
+{
+#ifdef SLUICE_HAS_ZONE_LOCKS
+	return sluice_zone_write(rq) && !(rq->rq_flags & RQF_ZONE_WRITE_LOCKED) &&
+	       blk_req_zone_is_write_locked(rq);
+#else
+	return false;
+#endif
+}
+
+/**
+ * sluice_zone_lock() - reserve the zone of a request that is dispatched
+ * @rq: request, not sluice_zone_busy(); finish_request() will see it
+ */
+static inline void sluice_zone_lock(struct request *rq)
+{
+#ifdef SLUICE_HAS_ZONE_LOCKS
+	if (sluice_zone_write(rq) && !(rq->rq_flags & RQF_ZONE_WRITE_LOCKED))
+		WARN_ON_ONCE(!blk_req_zone_write_trylock(rq));
+#endif
+}
+
+/**
+ * sluice_zone_unlock() - give back the zone of a request, if it has one
+ * @rq: request, from finish_request()
+ *
+ * What waits for the zone goes when its hardware queue is run again, which this
+ * sees to.
+ */
+static inline void sluice_zone_unlock(struct request *rq)
+{
+#ifdef SLUICE_HAS_ZONE_LOCKS
+	if (!(rq->rq_flags & RQF_ZONE_WRITE_LOCKED))
+		return;
+	blk_req_zone_write_unlock(rq);
+	blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
+#endif
+}
 
 #endif
