@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every script of tests/guest in a guest, on every kernel: it passes, and the kernel has nothing to complain about.
 
-The head of a script may say: `# kernels: 6.12` (only there), `# cpus: 2`, `# limit: 300` (CPU seconds), `# full`
-(long), `# dmesg: PATTERN` (complaints that the test provokes).
+The head of a script may say: `# kernels: 6.12` (only there), `# schedulers: mq-prio cpq` (with each, as $SCHEDULER),
+`# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long), `# dmesg: PATTERN` (complaints that the test provokes).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Head:
     """What the head of a script asks for."""
 
     kernels: tuple[str, ...] = kernels.names()
+    schedulers: tuple[str, ...] = ()
     cpus: int = 1
     limit: float = 300.0
     full: bool = False
@@ -32,14 +33,20 @@ class Head:
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    said = dict(re.findall(r"^# (kernels|cpus|limit|dmesg): (.+)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (kernels|schedulers|cpus|limit|dmesg): (.+)$", text, re.MULTILINE))
     return Head(
         tuple(said.get("kernels", " ".join(kernels.names())).split()),
+        tuple(said.get("schedulers", "").split()),
         int(said.get("cpus", 1)),
         float(said.get("limit", 300)),
         re.search(r"^# full$", text, re.MULTILINE) is not None,
         said.get("dmesg", ""),
     )
+
+
+def with_scheduler(text: str, scheduler: str) -> str:
+    """A script that is run with one of the schedulers that it asks for."""
+    return f"SCHEDULER={scheduler}\n{text}" if scheduler else text
 
 
 def complaints(dmesg: str, expected: str = "") -> list[str]:
@@ -51,20 +58,27 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
 
 
 def cases() -> list[object]:
-    """Each script with each kernel that it asks for."""
+    """Each script with each kernel and scheduler that it asks for."""
     marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
     return [
-        pytest.param(script, kernel, id=f"{script.stem}-{kernel}", marks=[pytest.mark.full] if told.full else [])
+        pytest.param(
+            script,
+            kernel,
+            scheduler,
+            id="-".join(filter(None, (script.stem, scheduler, kernel))),
+            marks=[pytest.mark.full] if told.full else [],
+        )
         for script, told in marks.items()
+        for scheduler in told.schedulers or ("",)
         for kernel in told.kernels
     ]
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("script", "kernel"), cases())
-def test_guest(script: Path, kernel: str) -> None:
+@pytest.mark.parametrize(("script", "kernel", "scheduler"), cases())
+def test_guest(script: Path, kernel: str, scheduler: str) -> None:
     """Run one script in one guest."""
-    text = script.read_text(encoding="utf-8")
+    text = with_scheduler(script.read_text(encoding="utf-8"), scheduler)
     told = head(text)
     files = {**modules.build(kernel), **{path.name: path.read_bytes() for path in script.parent.glob("*.fio")}}
     if script.name.startswith("iolat-"):
@@ -78,8 +92,8 @@ def test_guest(script: Path, kernel: str) -> None:
 
 
 def test_head_is_read() -> None:
-    text = "#!/bin/sh\n# kernels: 6.1\n# cpus: 2\n# full\n# dmesg: I/O error\n"
-    assert head(text) == Head(("6.1",), 2, 300.0, True, "I/O error")
+    text = "#!/bin/sh\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# full\n# dmesg: I/O error\n"
+    assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, "I/O error")
     assert head("echo") == Head()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from test_guest import complaints, head
+from test_guest import complaints, head, with_scheduler
 
 from lab import iolat, job, kernels, modules
 from lab.errors import LabError
@@ -18,18 +18,14 @@ SCRIPTS = Path(__file__).parent / "guest"
 
 @dataclass(frozen=True)
 class Bug:
-    """In `source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails."""
+    """In kernel/`source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails, with the module's scheduler."""
 
     name: str
+    module: str
     source: str
     right: str
     wrong: str
     caught_by: str
-
-    @property
-    def module(self) -> str:
-        """The module that the script is for."""
-        return next(f"{name}.ko" for name in ("simdisk", "mq-prio") if self.caught_by.startswith(name))
 
 
 SIMDISK = (
@@ -43,29 +39,34 @@ SIMDISK = (
     ("slow-die", "ssd.c", "max(from, die->free)", "max(from, die->free) + 1000000", "speed"),
 )
 MQ_PRIO = (
-    ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "order"),
-    ("idle-after-hold", "\t\tif (!atomic_read(&r->issued))\n", "\t\tif (false)\n", "order"),
-    ("turn-never-due", "\t\t\t\tmqp_turn_end(mqp, now);", "\t\t\t\tturn->next_ns = U64_MAX;", "share"),
-    ("one-lower-rank-only", "\t\t\tbest = i;", "\t\t\tbreak;", "share"),
-    ("tags-not-kept", "sluice_nr_tags(data) / 2", "sluice_nr_tags(data)", "tags"),
-    ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "knobs"),
-    ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "merges"),
-    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "switch"),
-    ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "removal"),
+    ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "mq-prio-order"),
+    ("idle-after-hold", "\t\tif (!atomic_read(&r->issued))\n", "\t\tif (false)\n", "mq-prio-order"),
+    ("turn-never-due", "\t\t\t\tmqp_turn_end(mqp, now);", "\t\t\t\tturn->next_ns = U64_MAX;", "mq-prio-share"),
+    ("one-lower-rank-only", "\t\t\tbest = i;", "\t\t\tbreak;", "mq-prio-share"),
+    ("tags-not-kept", "sluice_nr_tags(data) / 2", "sluice_nr_tags(data)", "mq-prio-tags"),
+    ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
+    ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "elevator-merges"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
+    ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "elevator-removal"),
 )
+CPQ = ()
 # In what elevators share, a bug is planted for each of them.
 SHARED = (
-    ("last-come-first", "h", "list_add_tail(&rq->queuelist, &", "list_add(&rq->queuelist, &", "order"),
-    ("no-range", "c", "if (value < least || value > most)", "if (value < least)", "knobs"),
-    ("no-front-merge", "c", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "merges"),
+    ("last-come-first", "h", "list_add_tail(&rq->queuelist, &", "list_add(&rq->queuelist, &", "{}-order"),
+    ("no-range", "c", "if (value < least || value > most)", "if (value < least)", "{}-knobs"),
+    ("no-front-merge", "c", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "elevator-merges"),
 )
 BUGS = (
-    *(Bug(name, f"simdisk/{file}", right, wrong, f"simdisk-{test}") for name, file, right, wrong, test in SIMDISK),
-    *(Bug(name, "elevator/mq-prio.c", right, wrong, f"mq-prio-{test}") for name, right, wrong, test in MQ_PRIO),
     *(
-        Bug(name, f"elevator/request-set.{suffix}", right, wrong, f"{elevator}-{test}")
+        Bug(name, "simdisk", f"simdisk/{file}", right, wrong, f"simdisk-{test}")
+        for name, file, right, wrong, test in SIMDISK
+    ),
+    *(Bug(name, "mq-prio", "elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
+    *(Bug(name, "cpq", "elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
+    *(
+        Bug(name, module, f"elevator/request-set.{suffix}", right, wrong, test.format(module))
         for name, suffix, right, wrong, test in SHARED
-        for elevator in ("mq-prio",)
+        for module in ("mq-prio", "cpq")
     ),
 )
 
@@ -86,19 +87,27 @@ def build(folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
         if bug.built == "iolat":
             return iolat.build()["iolat"]
         modules.make(kernels.get(kernels.DEFAULT), out, "modules")
-    return next(out.rglob(bug.built)).read_bytes()
+    return next(out.rglob(f"{bug.module}.ko")).read_bytes()
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.caught_by}-{bug.name}")
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.module}-{bug.name}")
 def test_planted_bug_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
     """The script fails, or the guest does, or its kernel complains."""
     script = (SCRIPTS / f"{bug.caught_by}.sh").read_text(encoding="utf-8")
     told = head(script)
-    files = {**modules.build(kernels.DEFAULT), **iolat.build(), bug.built: build(tmp_path, bug, monkeypatch)}
+    files = {**modules.build(kernels.DEFAULT), f"{bug.module}.ko": build(tmp_path, bug, monkeypatch)}
     try:
-        outcome = job.run(job.Job(kernels.DEFAULT, script, files, told.cpus, told.limit))
+        outcome = job.run(
+            job.Job(
+                kernels.DEFAULT,
+                with_scheduler(script, bug.module if told.schedulers else ""),
+                files,
+                told.cpus,
+                told.limit,
+            )
+        )
     except LabError as error:
         assert error.detail
     else:

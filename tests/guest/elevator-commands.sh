@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# schedulers: mq-prio cpq
 # Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.
 . ./lib.sh
 
@@ -45,7 +46,7 @@ done
 
 name=simdisk
 disk nvme
-scheduler mq-prio
+scheduler "$SCHEDULER"
 every_command
 flow rq_issue ' NS\? '
 flow rq_issue ' WFS\? '
@@ -59,7 +60,7 @@ for _ in $(seq 50); do
 	sleep 0.1
 done
 Q=/sys/block/${DEV#/dev/}/queue
-scheduler mq-prio
+scheduler "$SCHEDULER"
 # A transport error for every 13th command: the SCSI layer requeues it.
 echo 16 >/sys/bus/pseudo/drivers/scsi_debug/opts
 echo 13 >/sys/bus/pseudo/drivers/scsi_debug/every_nth

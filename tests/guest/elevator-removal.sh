@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# schedulers: mq-prio cpq
 # cpus: 2
 # dmesg: I/O error
 # The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.
@@ -19,7 +20,7 @@ start_load() {
 
 for profile in ssd hdd nvme; do
 	disk $profile sectors=262144
-	scheduler mq-prio
+	scheduler "$SCHEDULER"
 	start_load 1
 	for _ in 1 2 3; do
 		echo 0 >/sys/devices/system/cpu/cpu1/online
@@ -37,9 +38,9 @@ for profile in ssd hdd nvme; do
 	[ ! -e "$DEV" ] || fail "$profile: $DEV is still there"
 	# It is usable afterwards.
 	echo 1 >$config/power
-	scheduler mq-prio
+	scheduler "$SCHEDULER"
 	dd if="$DEV" of=/dev/null bs=4k count=4 iflag=direct status=none || fail "$profile: no read"
 	echo 0 >$config/power
 	rmdir $config
 done
-rmmod mq_prio
+rmmod "$(echo "$SCHEDULER" | tr - _)"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# schedulers: mq-prio cpq
 # cpus: 2
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
 . ./lib.sh
@@ -19,28 +20,52 @@ running() {
 	kill -0 $load 2>/dev/null || fail "the load ended: $(cat /out/fio)"
 }
 
+# change VALUE: the knobs, to one of three sets of values.
+change() {
+	case $SCHEDULER in
+	mq-prio) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) ;;
+	cpq)
+		set -- read_expire $(($1 * 250)) write_expire $(($1 * 2500)) writes_starved $(($1 + 1)) \
+			front_merges $(($1 % 2)) fifo_batch $(($1 * 8 + 1)) async_depth $(($1 * 60 + 1)) \
+			prio_aging_expire $(($1 * 5)) fore_timeout $(($1 * 100 + 1)) back_timeout $(($1 * 50 + 1)) \
+			slice_idle $(($1 * 1000)) io_threshold $(((2 - $1) * 500)) cpq_log $(($1 % 2))
+		if [ "$(cat "$Q/iosched/background")" = idle ]; then
+			echo / >"$Q/iosched/background"
+		else
+			echo idle >"$Q/iosched/background"
+		fi
+		;;
+	esac
+	while [ $# -gt 0 ]; do
+		echo "$2" >"$Q/iosched/$1" || fail "$1 refuses $2"
+		shift 2
+	done
+}
+
+module=$(echo "$SCHEDULER" | tr - _)
+mkdir -p /tmp/cgroup
+mount -t cgroup2 none /tmp/cgroup
 disk ssd slowdown=1
-for name in mq-prio bfq kyber; do
-	scheduler $name
+for name in "$SCHEDULER" bfq kyber; do
+	scheduler "$name"
 done
 start_load
 sleep 0.5
-for name in none mq-prio mq-deadline mq-prio bfq mq-prio kyber mq-prio none mq-prio; do
-	scheduler $name
+for name in none "$SCHEDULER" mq-deadline "$SCHEDULER" bfq "$SCHEDULER" kyber "$SCHEDULER" none "$SCHEDULER"; do
+	scheduler "$name"
 	running
 	sleep 0.02
-	[ $name = mq-prio ] || continue
+	[ "$name" = "$SCHEDULER" ] || continue
 	# In use, by the queue.
-	if rmmod mq_prio 2>/dev/null; then
+	if rmmod "$module" 2>/dev/null; then
 		fail "the module in use went"
 	fi
 	for tags in 4 5 64 256; do
 		echo $tags >"$Q/nr_requests"
 		sleep 0.01
 	done
-	for value in 1 50 10; do
-		echo $value >"$Q/iosched/low_share"
-		echo $((value * 10 - 10)) >"$Q/iosched/hold_ms"
+	for value in 0 1 2 1; do
+		change $value
 		sleep 0.01
 	done
 	running
@@ -49,8 +74,8 @@ done
 # Without a queue that uses it, it goes and comes under load.
 for _ in 1 2; do
 	scheduler none
-	rmmod mq_prio
-	scheduler mq-prio
+	rmmod "$module"
+	scheduler "$SCHEDULER"
 	sleep 0.02
 done
 running
@@ -58,4 +83,4 @@ touch /tmp/enough
 wait $load || fail "the load failed: $(cat /out/fio)"
 grep -q READ: /out/fio || fail "nothing was read back"
 scheduler none
-rmmod mq_prio
+rmmod "$module"

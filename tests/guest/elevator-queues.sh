@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# schedulers: mq-prio cpq
 # cpus: 2
 # Several hardware queues, drivers that sleep, shared tags; zoned devices where the kernel orders their writes.
 . ./lib.sh
@@ -34,26 +35,27 @@ for settings in "submit_queues=2 hw_queue_depth=4" "submit_queues=2 blocking=1" 
 	null $settings
 	set -- "$Q"/../mq/*
 	[ $# = 2 ] || fail "$settings: hardware queues $*"
-	scheduler mq-prio
+	scheduler "$SCHEDULER"
 	write_and_verify --rw=randwrite
 	scheduler none
-	scheduler mq-prio
+	scheduler "$SCHEDULER"
 	rmdir $config
 done
 
 # More queues than CPUs, few tags in each.
 disk nvme queues=4 queue_depth=2 slots=4
-scheduler mq-prio
+scheduler "$SCHEDULER"
 write_and_verify --rw=randwrite
 
 null zoned=1 zone_size=4 size=64 submit_queues=2
 if [ ! -e /sys/kernel/debug/block/nullb0/zone_wplugs ]; then
 	# This kernel leaves the order of a zone's writes to elevators, and takes none that has no care for it.
-	if echo mq-prio 2>/dev/null >"$Q/scheduler"; then
-		fail "the kernel takes mq-prio for a zoned device"
+	if echo "$SCHEDULER" 2>/dev/null >"$Q/scheduler"; then
+		[ "$SCHEDULER" != mq-prio ] || fail "the kernel takes mq-prio for a zoned device"
+		write_and_verify --rw=write --zonemode=zbd
 	fi
 else
-	scheduler mq-prio
+	scheduler "$SCHEDULER"
 	write_and_verify --rw=write --zonemode=zbd
 fi
 rmdir $config

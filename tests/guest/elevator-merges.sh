@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# schedulers: mq-prio cpq
 # Behind a busy device bios merge in front, behind and between, within a rank only, and the data stays right.
 . ./lib.sh
 
@@ -24,7 +25,7 @@ run() {
 
 for profile in ssd hdd; do
 	disk $profile queue_depth=1 slots=1
-	scheduler mq-prio
+	scheduler "$SCHEDULER"
 	echo 64 >"$Q/nr_requests"
 	for event in bio_backmerge bio_frontmerge rq_merge; do
 		echo 1 >$tracing/events/block/block_$event/enable
