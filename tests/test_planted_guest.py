@@ -49,7 +49,31 @@ MQ_PRIO = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
     ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "elevator-removal"),
 )
-CPQ = ()
+CPQ = (
+    ("no-insert-merge", "blk_mq_sched_try_insert_merge(q, rq, &free))", "false)", "elevator-merges"),
+    ("merged-request-stays", "\tcpq_unlink(cpq, next);", "", "elevator-merges"),
+    ("front-merge-not-moved", "if (type == ELEVATOR_FRONT_MERGE)", "if (false)", "elevator-merges"),
+    ("always-the-lowest", "rq_set_from(set, queue->pos[dir])", "rq_set_from(set, 0)", "cpq-order"),
+    ("writes-never-starve", "queue->starved++ < READ_ONCE(cpq->writes_starved)", "true", "cpq-order"),
+    ("deadline-ignored", "if (rq && cpq_expired(cpq, rq, queue->dir))", "if (false)", "cpq-order"),
+    ("group-by-class", "cpq_listed(list, bio);", "false;", "cpq-groups"),
+    ("idle-always-back", "(class == RQ_IDLE && list->idle)", "class == RQ_IDLE", "cpq-groups"),
+    ("aged-stampede", "if (READ_ONCE(cpq->aged_inside) || cpq->aged_last)", "if (false)", "cpq-aging"),
+    ("never-aged", "\tif (time_before(jiffies, due)) {", "\tif (true) {", "cpq-aging"),
+    ("turn-never-ends", "cpq_begin_turn(cpq, !cpq->turn);", "cpq->used_ns = 0;", "cpq-turns"),
+    ("timer-without-rerun", "\tblk_mq_run_hw_queues(cpq->q, true);", "", "cpq-turns"),
+    ("threshold-unused", "mean <= (u64)READ_ONCE(cpq->io_threshold) * NSEC_PER_USEC", "false", "cpq-turns"),
+    (
+        "class-at-finish",
+        "queue = cpq_queue(rq);\n\n\tif (state < CPQ_ISSUED)",
+        "queue = cpq_queue_for(cpq, sluice_rq_ioprio(rq), rq->bio);\n\n\tif (state < CPQ_ISSUED)",
+        "elevator-commands",
+    ),
+    ("requeue-not-counted", "= cpq_requeue_request,", "= NULL,", "elevator-commands"),
+    ("unlimited-writeback", "READ_ONCE(cpq->async_depth) /", "CPQ_ASYNC_WHOLE /", "cpq-tags"),
+    ("log-always", "TP_CONDITION(log)", "TP_CONDITION(true)", "cpq-knobs"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
+)
 # In what elevators share, a bug is planted for each of them.
 SHARED = (
     ("last-come-first", "h", "list_add_tail(&rq->queuelist, &", "list_add(&rq->queuelist, &", "{}-order"),

@@ -95,7 +95,7 @@
 /* Means follow an eighth of each new value: some ten requests change them. */
 #define CPQ_MEAN_SHIFT 3
 
-/* A pause of the foreground counts as this many slices at most, so that it is forgotten in some requests. */
+/* A pause of the foreground counts as so many slices at most, to be forgotten soon. */
 #define CPQ_THINK_SLICES 8
 
 /* How long after its last request the foreground counts as there. */
@@ -106,7 +106,7 @@
 
 enum cpq_group { CPQ_FORE, CPQ_BACK, CPQ_GROUPS };
 
-/* Bits of cpq_data.waiting, in the order in which queues go: RT of both groups, BE and IDLE of each. */
+/* Bits of cpq_data.waiting, in the order of queues: RT of both groups, BE and IDLE of each. */
 #define CPQ_QUEUES (RQ_CLASSES * CPQ_GROUPS)
 #define CPQ_RT_BITS GENMASK(1, 0)
 #define CPQ_FORE_BITS GENMASK(3, 2)
@@ -254,10 +254,10 @@ static unsigned long cpq_bits(enum cpq_group group)
 	return group == CPQ_FORE ? CPQ_FORE_BITS : CPQ_BACK_BITS;
 }
 
-/* Of the requests that take part in turns, which RT doesn't. */
-static bool cpq_group_inside(const struct cpq_data *cpq, enum cpq_group group)
+/* How much a group has inside the device, but for RT, which takes no part in turns. */
+static unsigned int cpq_inside(const struct cpq_data *cpq, enum cpq_group group)
 {
-	return atomic_read(&cpq->queue[cpq_index(RQ_BE, group)].issued) ||
+	return atomic_read(&cpq->queue[cpq_index(RQ_BE, group)].issued) +
 	       atomic_read(&cpq->queue[cpq_index(RQ_IDLE, group)].issued);
 }
 
@@ -346,7 +346,7 @@ static void cpq_fore_came(struct cpq_data *cpq, const struct request *rq)
 	u64 most = CPQ_THINK_SLICES * cpq_slice_ns(cpq);
 
 	if (cpq->fore_done_ns && cpq_competing(cpq) && !(cpq->waiting & CPQ_FORE_BITS) &&
-	    !cpq_group_inside(cpq, CPQ_FORE)) {
+	    !cpq_inside(cpq, CPQ_FORE)) {
 		u64 think = ktime_get_ns() - cpq->fore_done_ns;
 
 		cpq->fore_think_ns = cpq_mean(cpq->fore_think_ns, min(think, most));
@@ -373,8 +373,7 @@ static void cpq_begin_turn(struct cpq_data *cpq, enum cpq_group group)
 static bool cpq_spent(const struct cpq_data *cpq)
 {
 	enum cpq_group group = cpq->turn;
-	unsigned int inside = atomic_read(&cpq->queue[cpq_index(RQ_BE, group)].issued) +
-			      atomic_read(&cpq->queue[cpq_index(RQ_IDLE, group)].issued);
+	u64 inside = cpq_inside(cpq, group);
 
 	return cpq->used_ns + inside * cpq->service_ns[group] >= cpq_budget_ns(cpq, group);
 }
@@ -388,7 +387,7 @@ static u64 cpq_hold_end(const struct cpq_data *cpq)
 	if (!slice || !cpq->fore_sync || cpq->fore_think_ns > slice || !cpq_competing(cpq) ||
 	    mean <= (u64)READ_ONCE(cpq->io_threshold) * NSEC_PER_USEC)
 		return 0;
-	if (!cpq_group_inside(cpq, CPQ_FORE))
+	if (!cpq_inside(cpq, CPQ_FORE))
 		return cpq->fore_done_ns + slice;
 	return max(cpq->last_done_ns, cpq->busy_ns[CPQ_FORE]) + cpq_budget_ns(cpq, CPQ_FORE) -
 	       min(cpq->used_ns, cpq_budget_ns(cpq, CPQ_FORE));
@@ -542,7 +541,7 @@ static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum 
 	unsigned int i = queue - cpq->queue;
 
 	trace_cpq_dispatch(READ_ONCE(cpq->cpq_log), rq, cpq_class(i), cpq_group(i), why);
-	if (cpq_competing(cpq) && !cpq_group_inside(cpq, cpq_group(i)))
+	if (cpq_competing(cpq) && !cpq_inside(cpq, cpq_group(i)))
 		cpq->busy_ns[cpq_group(i)] = ktime_get_ns();
 	queue->pos[rq_data_dir(rq)] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	queue->served++;
@@ -846,10 +845,25 @@ static void cpq_requeue_request(struct request *rq)
 		cpq_account(cpq, rq, queue - cpq->queue);
 }
 
+/*
+ * A zone gets free under the lock only: else cpq_oldest() might find it busy for one
+ * write and free for the next, which would overtake the first.
+ */
+static void cpq_free_zone(struct request *rq)
+{
+	struct cpq_data *cpq = rq->q->elevator->elevator_data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&cpq->lock, flags);
+	sluice_zone_unlock(rq);
+	spin_unlock_irqrestore(&cpq->lock, flags);
+}
+
 /* Called from any context, for each request that cpq_prepare_request() saw. */
 static void cpq_finish_request(struct request *rq)
 {
-	sluice_zone_unlock(rq);
+	if (sluice_orders_zones(rq->q))
+		cpq_free_zone(rq);
 	cpq_requeue_request(rq);
 }
 
@@ -999,13 +1013,12 @@ static void cpq_exit_sched(struct elevator_queue *eq)
 	WARN_ON_ONCE(!list_empty(&cpq->urgent) || cpq->queued || cpq->waiting || cpq->aged_inside);
 	for (i = 0; i < CPQ_QUEUES; i++) {
 		struct cpq_queue *queue = &cpq->queue[i];
+		int issued = atomic_read(&queue->issued);
+		bool empty = rq_set_is_empty(&queue->set[READ]) &&
+			     rq_set_is_empty(&queue->set[WRITE]);
 
-		WARN_ONCE(!rq_set_is_empty(&queue->set[READ]) ||
-				  !rq_set_is_empty(&queue->set[WRITE]) ||
-				  atomic_read(&queue->issued),
-			  "cpq: queue %u ends with %u + %u queued, %d issued\n", i,
-			  queue->set[READ].queued, queue->set[WRITE].queued,
-			  atomic_read(&queue->issued));
+		WARN_ONCE(!empty || issued, "cpq: queue %u ends with %u + %u queued, %d issued\n",
+			  i, queue->set[READ].queued, queue->set[WRITE].queued, issued);
 	}
 	cpq_background_free(cpq->background);
 	kfree(cpq);

@@ -14,12 +14,13 @@ look() {
 
 # most: the most tags in use at once while the page cache is written back, in $busy.
 most() {
-	dd if=/dev/zero of="$DEV" bs=64k count=256 conv=notrunc status=none &
+	echo 0 >/proc/sys/vm/dirty_writeback_centisecs
+	dd if=/dev/zero of="$DEV" bs=64k count=256 conv=notrunc status=none
 	busy=0
-	for _ in $(seq 300); do
+	echo 1 >/proc/sys/vm/dirty_writeback_centisecs
+	for _ in $(seq 2000); do
 		look
 	done
-	wait $!
 	sync "$DEV"
 }
 
@@ -38,13 +39,14 @@ disk ssd data=none
 scheduler cpq
 echo 2 >"$Q/nomerges"
 echo 16 >"$Q/max_sectors_kb"
+# The kernel's own throttle of writeback stays away.
+echo 0 >"$Q/wbt_lat_usec"
 tags=/sys/kernel/debug/block/${DEV#/dev/}/hctx0/sched_tags
-# The last one to close a disk waits until all is written; what is open is written back soon, and nobody waits.
+# The last one to close a disk waits until all is written; while it is open it is written back and nobody waits.
 exec 3<>"$DEV"
 echo 1 >/proc/sys/vm/dirty_expire_centisecs
-echo 1 >/proc/sys/vm/dirty_writeback_centisecs
 
-for case in "64 96 48" "128 32 32" "64 128 64"; do
+for case in "64 96 48" "64 32 16" "128 96 96" "128 32 32" "64 128 64"; do
 	# shellcheck disable=SC2086  # words on purpose
 	set -- $case
 	echo "$1" >"$Q/nr_requests"

@@ -6,7 +6,8 @@
 
 tracing=/sys/kernel/tracing
 
-# run SECONDS BACKGROUND_SECONDS FIO_OPTION…: the foreground, with these options, beside the IDLE class, eight deep.
+# run SECONDS BACKGROUND_SECONDS FIO_OPTION…: the foreground, with these options, beside the IDLE class, eight deep. Sets
+# idle, how often the background was held before the last request of the foreground.
 run() {
 	front=$1 back=$2
 	shift 2
@@ -15,12 +16,13 @@ run() {
 		--output=/out/fio --name=back --prioclass=3 --iodepth=8 --runtime="$back" \
 		--name=front --prioclass=2 --offset=64m --runtime="$front" --startdelay=100ms "$@" || fail "fio"
 	cp $tracing/trace /out/trace
-	idle=$(grep -c cpq_idle: /out/trace) || :
+	idle=$(awk '/cpq_idle:/ { n++ } /group=0/ { idle = n } END { print idle + 0 }' /out/trace)
 }
 
 # count: sets fore and back, the requests of each group from the first of the foreground to its last; longest, the
 # longest time without a dispatch, in ms.
 count() {
+	fore=0 back=0 longest=0
 	eval "$(awk '
 		/cpq_dispatch:/ {
 			match($0, /[0-9]+\.[0-9]+:/)
@@ -37,6 +39,7 @@ count() {
 			}
 		}
 		END { printf "fore=%d back=%d longest=%d\n", fore, back, longest }' /out/trace)"
+	# One request is chosen before the device is done with the one before it: 20 ms, and the slice.
 	echo "$1: foreground $fore, background $back, held $idle times, longest pause $longest ms"
 }
 
@@ -99,13 +102,13 @@ count "reader"
 [ "$fore" -gt $((back * 6)) ] || fail "the background goes in the foreground's turn"
 [ "$back" -ge 10 ] || fail "the background had no turn"
 [ "$idle" -gt 10 ] || fail "never held"
-[ "$longest" -le 15 ] || fail "a pause of $longest ms"
+[ "$longest" -le 25 ] || fail "a pause of $longest ms"
 
 # It doesn't pay: the issuer comes back late, doesn't wait, or the device is fast.
 run 2 3 --iodepth=1 --thinktime=5ms
 count "late reader"
 [ "$back" -gt $((fore / 2)) ] || fail "held for an issuer that comes back late"
-[ "$longest" -le 15 ] || fail "a pause of $longest ms"
+[ "$longest" -le 25 ] || fail "a pause of $longest ms"
 echo 20000 >"$Q/iosched/io_threshold"
 run 1 2 --iodepth=1
 count "fast device"

@@ -4,15 +4,15 @@
 # Writes to a zone stay in their order, whoever keeps it: across classes, and when the device is busy.
 . ./lib.sh
 
-# write FIO_OPTION…: several jobs of several classes, each I/O of a class of its own, read back at the end.
+# write: several jobs of several classes, each I/O of a class of its own, read back at the end.
 write() {
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --bs=4k --zonemode=zbd --rw=write \
-		--verify=crc32c --verify_fatal=1 --cmdprio_percentage=50 --cmdprio_class=1 --output=/out/fio "$@" \
+		--verify=crc32c --verify_fatal=1 --cmdprio_percentage=50 --cmdprio_class=1 --output=/out/fio \
 		--name=first --prioclass=2 --size=8m --offset=8m --name=second --prioclass=3 --size=8m --offset=24m ||
 		fail "$name: $(cat /out/fio)"
 	# Several zones at a time, in no order but that of each zone.
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --bs=4k --zonemode=zbd --rw=randwrite \
-		--max_open_zones=4 --number_ios=2000 --output=/out/fio "$@" --name=random --size=16m --offset=40m ||
+		--max_open_zones=4 --number_ios=2000 --output=/out/fio --name=random --size=16m --offset=40m ||
 		fail "$name: $(cat /out/fio)"
 	scheduler none 2>/dev/null || :
 }
