@@ -18,14 +18,19 @@ SCRIPTS = Path(__file__).parent / "guest"
 
 @dataclass(frozen=True)
 class Bug:
-    """In kernel/`source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails, with the module's scheduler."""
+    """In `source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails, with the part's scheduler if it is one."""
 
     name: str
-    module: str
+    part: str
     source: str
     right: str
     wrong: str
     caught_by: str
+
+    @property
+    def built(self) -> str:
+        """The file that the source is built into."""
+        return self.part if self.part == "iolat" else f"{self.part}.ko"
 
 
 SIMDISK = (
@@ -80,18 +85,29 @@ SHARED = (
     ("no-range", "c", "if (value < least || value > most)", "if (value < least)", "{}-knobs"),
     ("no-front-merge", "c", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "elevator-merges"),
 )
+IOLAT = (
+    ("merged-followed", "\t\tend(find(id_of(bio)), MERGED);", "\t\t{}", "paths"),
+    ("joined-discards-followed", "(rq->cmd_flags & OP_MASK) == IO_DISCARD", "false", "paths"),
+    ("turned-away-followed", "place < IOS && !at(place)->known", "false", "paths"),
+    ("remapped-unseen", "!(bio->bi_flags & queued_flag)", "true", "paths"),
+    ("split-off-unseen", "if (origin == IOS)", "if (origin <= IOS)", "paths"),
+    ("flushed-twice", " || rq->rq_flags & flush_flag", "", "paths"),
+    ("not-inverted", "if (rank < io->rank)", "if (rank > io->rank)", "order"),
+    ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),
+)
 BUGS = (
     *(
-        Bug(name, "simdisk", f"simdisk/{file}", right, wrong, f"simdisk-{test}")
+        Bug(name, "simdisk", f"kernel/simdisk/{file}", right, wrong, f"simdisk-{test}")
         for name, file, right, wrong, test in SIMDISK
     ),
-    *(Bug(name, "mq-prio", "elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
-    *(Bug(name, "cpq", "elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
+    *(Bug(name, "mq-prio", "kernel/elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
+    *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(
-        Bug(name, module, f"elevator/request-set.{suffix}", right, wrong, test.format(module))
+        Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))
         for name, suffix, right, wrong, test in SHARED
-        for module in ("mq-prio", "cpq")
+        for part in ("mq-prio", "cpq")
     ),
+    *(Bug(name, "iolat", "bpf/iolat.bpf.c", right, wrong, f"iolat-{test}") for name, right, wrong, test in IOLAT),
 )
 
 
@@ -111,22 +127,22 @@ def build(folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
         if bug.built == "iolat":
             return iolat.build()["iolat"]
         modules.make(kernels.get(kernels.DEFAULT), out, "modules")
-    return next(out.rglob(f"{bug.module}.ko")).read_bytes()
+    return next(out.rglob(bug.built)).read_bytes()
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.module}-{bug.name}")
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.part}-{bug.name}")
 def test_planted_bug_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
     """The script fails, or the guest does, or its kernel complains."""
     script = (SCRIPTS / f"{bug.caught_by}.sh").read_text(encoding="utf-8")
     told = head(script)
-    files = {**modules.build(kernels.DEFAULT), f"{bug.module}.ko": build(tmp_path, bug, monkeypatch)}
+    files = {**modules.build(kernels.DEFAULT), **iolat.build(), bug.built: build(tmp_path, bug, monkeypatch)}
     try:
         outcome = job.run(
             job.Job(
                 kernels.DEFAULT,
-                with_scheduler(script, bug.module if told.schedulers else ""),
+                with_scheduler(script, bug.part if told.schedulers else ""),
                 files,
                 told.cpus,
                 told.limit,
