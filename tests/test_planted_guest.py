@@ -55,9 +55,7 @@ MQ_PRIO = (
     ("removal-not-counted", "\tlast = atomic_dec_and_test(&r->issued);", "\tlast = false;", "elevator-removal"),
 )
 CPQ = (
-    ("no-insert-merge", "blk_mq_sched_try_insert_merge(q, rq, &free))", "false)", "elevator-merges"),
     ("merged-request-stays", "\tcpq_unlink(cpq, next);", "", "elevator-merges"),
-    ("front-merge-not-moved", "if (type == ELEVATOR_FRONT_MERGE)", "if (false)", "elevator-merges"),
     ("always-the-lowest", "rq_set_from(set, queue->pos[dir])", "rq_set_from(set, 0)", "cpq-order"),
     ("writes-never-starve", "queue->starved++ < READ_ONCE(cpq->writes_starved)", "true", "cpq-order"),
     ("deadline-ignored", "if (rq && cpq_expired(cpq, rq, queue->dir))", "if (false)", "cpq-order"),
@@ -76,7 +74,7 @@ CPQ = (
     ),
     ("requeue-not-counted", "= cpq_requeue_request,", "= NULL,", "elevator-commands"),
     ("unlimited-writeback", "READ_ONCE(cpq->async_depth) /", "CPQ_ASYNC_WHOLE /", "cpq-tags"),
-    ("log-always", "TP_CONDITION(log)", "TP_CONDITION(true)", "cpq-knobs"),
+    ("log-always", "READ_ONCE(cpq->cpq_log), rq, cpq_class(i)", "true, rq, cpq_class(i)", "cpq-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
 # In what elevators share, a bug is planted for each of them.
