@@ -421,7 +421,8 @@ def _problem(outcome: Outcome) -> str | None:
         return f"its script ended with status {outcome.status}"
     if complaint:
         return f"its kernel complained: {complaint}"
-    return None if {"fio.json", "sysbench.txt"} & set(outcome.files) else "it wrote no results"
+    wrote = any(fio.is_output(name) or name == "sysbench.txt" for name in outcome.files)
+    return None if wrote else "it wrote no results"
 
 
 def _result(experiment: Experiment, plan: Plan, command: str) -> Result:
@@ -470,7 +471,7 @@ def cell(
 def _jobs(files: Mapping[str, str]) -> tuple[result.Job, ...]:
     """The jobs of a run, from what sysbench and fio wrote."""
     own = (sysbench.parse(files["sysbench.txt"]),) if "sysbench.txt" in files else ()
-    return (*own, *(fio.parse(files["fio.json"], files) if "fio.json" in files else ()))
+    return (*own, *(one for text in fio.outputs(files) for one in fio.parse(text, files)))
 
 
 def lines(text: str) -> dict[str, str]:
@@ -487,6 +488,7 @@ def emulator() -> str:
 def machine(plan: Plan) -> dict[str, str]:
     """What the cells were measured on, in words."""
     first = _read(plan[0][1][0].key)
+    fios = fio.outputs(first)
     kernel = ", ".join(dict.fromkeys(point.kernel for point, *_ in plan))
     cpus = first["cpu"].splitlines()
     virtual = "TCG" in cpus[0]
@@ -496,7 +498,7 @@ def machine(plan: Plan) -> dict[str, str]:
         "CPU": f"{len(cpus)} × {cpus[0]}",
         "clock": VIRTUAL if virtual else REAL,
         "memory": f"{qemu.RAM_MIB} MiB",
-        **({"fio": fio.version(first["fio.json"])} if "fio.json" in first else {}),
+        **({"fio": fio.version(fios[0])} if fios else {}),
     }
 
 

@@ -76,6 +76,16 @@ def _load(text: str) -> dict[str, Any]:
     return data
 
 
+def outputs(files: Mapping[str, str]) -> list[str]:
+    """What the fios of a run wrote: fio.json, or fio-NAME.json where there are several, in the order of their names."""
+    return [text for name, text in sorted(files.items()) if is_output(name)]
+
+
+def is_output(name: str) -> bool:
+    """Is a file of that name what a fio wrote?"""
+    return name.startswith("fio") and name.endswith(".json")
+
+
 def version(text: str) -> str:
     """The version of the fio that wrote this output."""
     return str(_load(text).get("fio version", "unknown"))

@@ -128,6 +128,20 @@ def test_a_run_carries_the_modules_that_it_uses() -> None:
         assert ("simdisk.ko" in carried) == (point.device != "null")
 
 
+def test_several_fios_of_a_run_make_one_cell() -> None:
+    found = experiment.load("prio-mix")
+    point = experiment.points(found, Choice(schedulers=("none",)))[0]
+    (database, backup), rest = MIX["jobs"], {key: value for key, value in MIX.items() if key != "jobs"}
+    files = {
+        "fio-web.json": json.dumps({**rest, "jobs": [{**backup, "jobname": "web"}]}),
+        "fio-database.json": json.dumps({**rest, "jobs": [database]}),
+        "kernel": "6.12.1",
+        "device": "",
+        "settings": "",
+    }
+    assert [job.name for job in experiment.cell(found, point, [("key", files)]).jobs] == ["database", "web"]
+
+
 @pytest.mark.parametrize(
     ("names", "options", "told"),
     [
