@@ -134,7 +134,8 @@ def figures(cells: Cells) -> list[Figure]:
 def _variant(variant: str, cells: Cells) -> Figure:
     text = (
         "I/Os a second and latency from submission while the web server runs; share is its part of the readers' I/Os, "
-        "Jain's index that of the readers. The curves are of half seconds."
+        "Jain's index that of the readers. What writes through the page cache writes to memory. The curves are of half "
+        "seconds."
     )
     panels = (
         _table(variant, cells),
