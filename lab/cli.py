@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: list, run, test, shell, report, compare."""
+"""The command line: list, run, test, shell, report, compare, doctor."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_test(commands)
     _add_shell(commands)
     _add_reports(commands)
+    _add_doctor(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
     commands.add_parser("style", help="check the style of everything").set_defaults(do=_style)
     return parser
@@ -118,6 +120,15 @@ def _add_reports(commands: Commands) -> None:
     add.set_defaults(do=_compare)
 
 
+def _add_doctor(commands: Commands) -> None:
+    status = "exit status: 0 nothing to advise, 1 advice given, 2 usage, 3 the disk could not be read"
+    add = commands.add_parser("doctor", help="what holds a disk of this host back; changes nothing", epilog=status)
+    add.add_argument("device", metavar="DEVICE", help="sda, /dev/sda, or a partition")
+    add.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so long (5)")
+    add.add_argument("--json", action="store_true", help="print the findings as data")
+    add.set_defaults(do=_doctor)
+
+
 def _list(options: argparse.Namespace) -> int:
     from lab import experiment, schedulers
 
@@ -177,6 +188,12 @@ def _prepare(names: Sequence[str], accel: str) -> None:
         job.try_kvm(names[0])
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from lab import doctor
+
+    return doctor.run(options.device, options.seconds, options.json)
+
+
 def _build(_options: argparse.Namespace) -> int:
     from lab import modules, setup
 
@@ -221,6 +238,12 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    if not re.fullmatch(r"\d+(\.\d+)?", text) or not 0.1 <= float(text) <= 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 86400")
+    return float(text)
 
 
 def _folder(text: str) -> Path:

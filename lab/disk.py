@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A disk of a running system: its settings, counters and users, read from /sys and /proc below any root.
+
+Only reads, and needs no module of ours. The root is / or a folder with copies of the same files, taken elsewhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError, UsageError
+
+CLASSES = ("none", "rt", "be", "idle")
+# ioprio_get(2) has no wrapper in the C library.
+IOPRIO_GET = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390x": 283}
+SCHED_FIFO, SCHED_RR, SCHED_IDLE = 1, 2, 5
+SECTOR_KIB = 0.5
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A whole disk and how it is set.
+
+    `depth` is how many requests the device takes at once, `queue` and `knobs` are the files of queue/ and
+    queue/iosched/ with their content, `folder` is the disk's in sysfs as a user types it.
+    """
+
+    name: str
+    number: str
+    folder: str
+    rotating: bool
+    scheduler: str
+    offered: tuple[str, ...]
+    hw_queues: int
+    depth: int
+    queue: Mapping[str, str]
+    knobs: Mapping[str, str]
+
+    def knob(self, name: str) -> int | None:
+        """A number from queue/iosched/; None where the scheduler has no such knob."""
+        return _number(self.knobs.get(name))
+
+    def setting(self, name: str) -> int | None:
+        """A number from queue/; None where the kernel has no such file."""
+        return _number(self.queue.get(name))
+
+    @property
+    def tags(self) -> int:
+        """How many requests may exist at once: what nr_requests says, for each hardware queue."""
+        return (self.setting("nr_requests") or self.depth) * self.hw_queues
+
+
+@dataclass(frozen=True)
+class Counters:
+    """/sys/block/DISK/stat: requests, sectors of 512 bytes and milliseconds since the disk appeared."""
+
+    reads: int
+    read_sectors: int
+    read_ms: int
+    writes: int
+    write_sectors: int
+    write_ms: int
+    busy_ms: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """A thread: its name, what it has read from disks in bytes, its I/O priority as a class and a level."""
+
+    name: str
+    read_bytes: int
+    ioclass: str
+    level: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """A cgroup: the disk's requests that it and those below it have caused, its weight, its limits in io.max."""
+
+    ios: int
+    weight: int
+    limits: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """What can be seen at one moment: requests inside the device, and if tasks wait for a tag (None: not readable)."""
+
+    inside: int
+    starved: bool | None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What counters say at one moment.
+
+    `seconds` is the time since the start of the system, `stalled_us` how long some task has waited for I/O since then
+    (None: the kernel doesn't say), `disks` has all whole disks, `hidden` counts threads that may not be read.
+    """
+
+    seconds: float
+    stalled_us: int | None
+    disks: Mapping[str, Counters]
+    tasks: Mapping[int, Task]
+    groups: Mapping[str, Group]
+    hidden: int
+
+
+def find(device: str, root: Path = Path("/")) -> str:
+    """The name in /sys/block of the disk that `device` (sda, /dev/sda, a partition, a link to one) is or is on.
+
+    UsageError for anything that has no queue of requests of its own.
+    """
+    name = _kernel_name(device, root)
+    block = root / "sys/block"
+    if name not in (path.name for path in block.glob("*")):
+        parents = [path.parent.parent.name for path in block.glob("*/*/partition") if path.parent.name == name]
+        if not parents:
+            raise UsageError(f"{device} is no disk or partition", f"./sluice doctor {_some_disk(root)}")
+        name = parents[0]
+    _refuse_stacked(block / name, root)
+    return name
+
+
+def _kernel_name(device: str, root: Path) -> str:
+    """The kernel's name of a device that is given by name or path; a slash in a name is a ! in sysfs."""
+    if "/" not in device:
+        return device
+    path = root / device.lstrip("/") if root != Path("/") else Path(device)
+    if not path.exists():
+        raise UsageError(f"there is no {device}", f"./sluice doctor {_some_disk(root)}")
+    if root == Path("/") and not path.is_block_device():
+        raise UsageError(f"{device} is no block device", f"./sluice doctor {_some_disk(root)}")
+    return str(path.resolve()).removeprefix(f"{(root / 'dev').resolve()}/").replace("/", "!")
+
+
+def _refuse_stacked(folder: Path, root: Path) -> None:
+    """UsageError for what passes its I/O on to other disks, or takes it without a queue."""
+    below = sorted({_whole(path.name, root) for path in folder.glob("slaves/*")})
+    if below:
+        raise UsageError(
+            f"{folder.name} passes its I/O on to {', '.join(below)}, where a scheduler orders it",
+            f"./sluice doctor {below[0]}",
+        )
+    if _is_loop(folder):
+        file = _text(folder / "loop/backing_file")
+        raise UsageError(
+            f"{folder.name} is a loop device: what counts is the disk that holds its file ({file or 'it has none'})",
+            f"findmnt -no SOURCE --target '{file}'   and ./sluice doctor that" if file else "lsblk",
+        )
+    if not (folder / "mq").is_dir():
+        raise UsageError(
+            f"{folder.name} takes I/O without a queue that a scheduler could order",
+            f"./sluice doctor {_some_disk(root)}",
+        )
+
+
+def _whole(name: str, root: Path) -> str:
+    """The disk of a partition; any other name as it is."""
+    return next((path.parent.parent.name for path in (root / "sys/block").glob(f"*/{name}/partition")), name)
+
+
+def _some_disk(root: Path) -> str:
+    """A disk that could be meant instead: the first with a queue."""
+    there = [folder.name for folder in _disks(root)]
+    return there[0] if there else "DISK   with a name that lsblk shows"
+
+
+def _disks(root: Path) -> Iterator[Path]:
+    """The folders of all disks whose I/O ends in a device of its own."""
+    for folder in sorted((root / "sys/block").glob("*")):
+        if (folder / "mq").is_dir() and not _is_loop(folder) and not any(folder.glob("slaves/*")):
+            yield folder
+
+
+def _is_loop(folder: Path) -> bool:
+    return (_text(folder / "dev") or "").startswith("7:")
+
+
+def read(name: str, root: Path = Path("/")) -> Disk:
+    """The settings of a disk that `find` has found; LabError where they can't be read."""
+    folder = root / "sys/block" / name
+    queue = _files(folder / "queue")
+    chosen = re.search(r"\[(.+?)\]", queue.get("scheduler", ""))
+    if not chosen or "rotational" not in queue:
+        raise LabError(f"{folder}/queue can't be read", f"ls -l {folder}/queue   and mount sysfs, or ask as root")
+    tags = [_number(_text(path)) or 1 for path in folder.glob("mq/*/nr_tags")]
+    depth = sum(tags) or 1
+    at_once = _number(_text(folder / "device/queue_depth"))
+    return Disk(
+        name=name,
+        number=_text(folder / "dev") or "",
+        folder=f"/sys/block/{name}",
+        rotating=queue["rotational"] == "1",
+        scheduler=chosen[1],
+        offered=_offered(queue["scheduler"], root),
+        hw_queues=max(1, len(tags)),
+        depth=min(depth, at_once) if at_once else depth,
+        queue=queue,
+        knobs=_files(folder / "queue/iosched"),
+    )
+
+
+def _offered(listed: str, root: Path) -> tuple[str, ...]:
+    """Schedulers that the disk takes: those in its list, and those whose module the kernel would load."""
+    names = listed.replace("[", "").replace("]", "").split()
+    release = _text(root / "proc/sys/kernel/osrelease") or "unknown"
+    modules = _text(root / "lib/modules" / release / "modules.dep") or ""
+    for name, file in (("kyber", "kyber-iosched"), ("bfq", "bfq"), ("mq-prio", "mq-prio"), ("cpq", "cpq")):
+        if name not in names and re.search(rf"/{file}\.ko", modules):
+            names.append(name)
+    return tuple(names)
+
+
+def look(name: str, root: Path = Path("/")) -> Look:
+    """What goes on at this moment."""
+    inflight = (_text(root / "sys/block" / name / "inflight") or "0 0").split()
+    waiting = [
+        int(found[1])
+        for path in (root / "sys/kernel/debug/block" / name).glob("hctx*/sched_tags")
+        if (found := re.search(r"^ws_active=(\d+)$", _text(path) or "", re.MULTILINE))
+    ]
+    return Look(sum(map(int, inflight)), any(waiting) if waiting else None)
+
+
+def sample(disk: Disk, root: Path = Path("/"), ioprio: Callable[[int], int] | None = None) -> Sample:
+    """All counters at this moment; `ioprio` gives a thread's I/O priority as ioprio_get(2) does (None: that itself)."""
+    uptime = _text(root / "proc/uptime")
+    counters = {folder.name: found for folder in _disks(root) if (found := _counters(folder / "stat"))}
+    if uptime is None or disk.name not in counters:
+        raise LabError(f"the counters of {disk.name} can't be read", f"cat {disk.folder}/stat /proc/uptime")
+    pressure = re.search(r"^some .*total=(\d+)$", _text(root / "proc/pressure/io") or "", re.MULTILINE)
+    tasks, hidden = _tasks(root, ioprio or _ioprio_get)
+    return Sample(
+        seconds=float(uptime.split()[0]),
+        stalled_us=int(pressure[1]) if pressure else None,
+        disks=counters,
+        tasks=tasks,
+        groups=_groups(disk, root),
+        hidden=hidden,
+    )
+
+
+def _counters(path: Path) -> Counters | None:
+    fields = [int(field) for field in (_text(path) or "").split()]
+    if len(fields) < 11:
+        return None
+    return Counters(fields[0], fields[2], fields[3], fields[4], fields[6], fields[7], fields[9])
+
+
+def _tasks(root: Path, ioprio: Callable[[int], int]) -> tuple[dict[int, Task], int]:
+    """Threads that have read from disks, and how many there are whose counters this user may not read."""
+    found, hidden = {}, 0
+    for folder in (root / "proc").glob("[0-9]*/task/[0-9]*"):
+        text = _text(folder / "io")
+        if text is None:
+            hidden += 1
+            continue
+        done = re.search(r"^read_bytes: (\d+)$", text, re.MULTILINE)
+        stat = _text(folder / "stat")
+        if done and done[1] != "0" and stat:
+            found[int(folder.name)] = _task(int(folder.name), stat, int(done[1]), ioprio)
+    return found, hidden
+
+
+def _task(tid: int, stat: str, read_bytes: int, ioprio: Callable[[int], int]) -> Task:
+    """A thread from its /proc/TID/stat, whose second field is a name in brackets that may hold anything."""
+    name = stat[stat.index("(") + 1 : stat.rindex(")")]
+    fields = stat[stat.rindex(")") + 2 :].split()
+    raw = ioprio(tid)
+    ioclass, level = CLASSES[raw >> 13 & 3], raw & 7
+    if ioclass == "none":
+        ioclass, level = by_nice(nice=int(fields[16]), policy=int(fields[38]))
+    return Task(name, read_bytes, ioclass, 0 if ioclass == "idle" else level)
+
+
+def by_nice(nice: int, policy: int) -> tuple[str, int]:
+    """The I/O priority of a thread that never set one, as the kernel derives it."""
+    if policy == SCHED_IDLE:
+        return "idle", 0
+    if policy in (SCHED_FIFO, SCHED_RR):
+        return "rt", 4
+    return "be", (nice + 20) // 5
+
+
+def _ioprio_get(tid: int) -> int:
+    """What ioprio_get(2) says of a thread; 0, which is none, where it says nothing."""
+    number = IOPRIO_GET.get(platform.machine())
+    return max(0, ctypes.CDLL(None).syscall(number, 1, tid)) if number else 0
+
+
+def _groups(disk: Disk, root: Path) -> dict[str, Group]:
+    """The cgroups (v2) that have used the disk, by path; the root's is empty."""
+    top = root / "sys/fs/cgroup"
+    found = {}
+    for folder, _, files in os.walk(top):
+        line = _of_disk(Path(folder, "io.stat"), disk) if "io.stat" in files else None
+        if line is not None:
+            path = Path(folder)
+            weight = _text(path / "io.bfq.weight") or _text(path / "io.weight") or "100"
+            found["" if path == top else f"/{path.relative_to(top)}"] = Group(
+                ios=sum(int(count) for count in re.findall(r"\b[rw]ios=(\d+)", line)),
+                weight=int((_of_disk_in(weight, disk) or weight.splitlines()[0]).split()[-1]),
+                limits=_of_disk(path / "io.max", disk) or "",
+            )
+    return found
+
+
+def cost_enabled(disk: Disk, root: Path = Path("/")) -> bool | None:
+    """Whether the kernel's cost model shares the disk by io.weight under any scheduler; None where it has no such."""
+    if not (root / "sys/fs/cgroup/io.cost.qos").exists():
+        return None
+    return "enable=1" in (_of_disk(root / "sys/fs/cgroup/io.cost.qos", disk) or "")
+
+
+def _of_disk(path: Path, disk: Disk) -> str | None:
+    text = _text(path)
+    return None if text is None else _of_disk_in(text, disk)
+
+
+def _of_disk_in(text: str, disk: Disk) -> str | None:
+    """What a cgroup's file says of one disk, its number left out."""
+    return next((line.split(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{disk.number} ")), None)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """The files of a folder that can be read, with their content."""
+    found = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            text = _text(path) if path.is_file() else None
+            if text is not None:
+                found[path.name] = text
+    return found
+
+
+def _text(path: Path) -> str | None:
+    """A file's content without the line's end; None where it can't be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"-?\d+", text) else None

@@ -1,0 +1,605 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What holds a disk back: a judgement of its settings by what its counters say, and the line that mends it.
+
+Starts from the bottleneck identification of the CPQ paper (Algorithm 2, section 10); docs/doctor.md has the reasons.
+Imports nothing but Python's own, so that it runs on any host.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab import disk as disks
+from lab import load as loads
+from lab.disk import Disk, Group, Look, Sample
+from lab.load import USES_IOS, Load
+
+SCHEMA = 1
+LOOKS_PER_S = 20
+# Algorithm 2's thresholds: per cent of the tags, ms, requests, share of the time.
+FAIR_RATIO, FAIR_EXPIRE_MS, FAIR_BATCH, SATURATED = 50, 100, 8, 0.8
+# A queue is full when its mean length is this share of it: the mean of one that empties at times stays below.
+FULL = 0.9
+# Two requests at a time: below that there is nothing to order.
+CONTENDED = 2.0
+# Tasks waited this much longer than the disk was busy: more than counters and jiffies are off.
+UNEXPLAINED = 0.2
+# No arm is at more places in a second: 7200 rpm are 120 turns, and a queue of 32 gives some 200.
+SEEKS_PER_S = 500
+# The kernel's own figure for BFQ on the smallest machine of its documentation (Documentation/block/bfq-iosched.rst).
+BFQ_IOPS = 80_000
+# The kernel's defaults: ms, ms, requests, batches, ns, ms, µs, KiB, KiB.
+READ_EXPIRE_MS = {"mq-deadline": 500, "cpq": 250}
+AGING_MS, BATCH, WRITES_STARVED = 10_000, 16, 2
+KYBER_READ_NS, KYBER_WRITE_NS = 2_000_000, 10_000_000
+IDLE_US = {"bfq": 8000, "cpq": 1000}
+WBT_US = {True: 75_000, False: 2000}
+MAX_SECTORS_KB, READ_AHEAD_KB = 1280, 128
+# With a scheduler the kernel gives twice what the device takes, up to the most. For a device that takes one or two
+# requests that leaves nothing to order: what a SATA disk gets is the least that makes sense.
+LEAST_TAGS, MOST_TAGS = 64, 256
+# What a device's transfers should at least be allowed, in KiB: the read-ahead's default.
+LEAST_SECTORS_KB = 128
+
+# These sort by place and tell classes apart; the second ones levels too.
+ORDERING = ("mq-deadline", "bfq", "cpq", "mq-prio")
+KNOWS_LEVELS = ("mq-prio", "bfq")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What holds the disk back: its name, the figures, a sentence, the lines to type and those that undo them."""
+
+    id: str
+    seen: str
+    why: str
+    type: tuple[str, ...]
+    undo: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that a rule may look at; `cost`: the kernel's cost model shares the disk by weight (None: there is none)."""
+
+    disk: Disk
+    load: Load
+    cost: bool | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether more is asked of the device than it takes at once: only then can most schedulers order anything."""
+        return self.load.queue >= max(CONTENDED, FULL * self.disk.depth)
+
+    @property
+    def tags_gone(self) -> bool:
+        """Whether tasks wait for a tag: seen to, or all tags are taken on average."""
+        return (self.load.starved or 0.0) >= 0.5 or self.load.queue >= FULL * self.disk.tags
+
+    def set(self, id: str, file: str, value: object, seen: str, why: str) -> Finding:
+        """The finding that a file below queue/ should hold another value."""
+        path = f"{self.disk.folder}/queue/{file}"
+        old = self.disk.scheduler if file == "scheduler" else self._old(file)
+        return Finding(id, seen, why, (f"echo {value} > {path}",), (f"echo {old} > {path}",))
+
+    def _old(self, file: str) -> str:
+        folder, _, name = file.rpartition("/")
+        return (self.disk.knobs if folder else self.disk.queue)[name]
+
+    def better(self) -> str:
+        """The scheduler that suits the disk and those who use it now."""
+        ranked = len(self.load.readers) > 1
+        levels = ranked and len(self.load.classes) == 1
+        wanted = ["mq-prio", "bfq"] if levels else ["mq-prio"] if ranked else []
+        return next((name for name in (*wanted, "mq-deadline", "bfq") if name in self.disk.offered), "none")
+
+
+def unsorted(case: Case) -> Finding | None:
+    """none and kyber on a rotating disk: its arm goes where the order of arrival sends it."""
+    disk = case.disk
+    better = case.better()
+    if not disk.rotating or disk.scheduler in ORDERING or not case.full or better not in ORDERING:
+        return None
+    return case.set(
+        "rotating-unsorted",
+        "scheduler",
+        better,
+        f"a rotating disk with {disk.scheduler}: {case.load.queue:.1f} requests on average for a device that takes "
+        f"{disk.depth}, {case.load.iops:.0f} a second",
+        f"{disk.scheduler} neither sorts what waits by place nor keeps reads from waiting behind writes",
+    )
+
+
+def heavy(case: Case) -> Finding | None:
+    """bfq on a device with several queues that is faster than it."""
+    disk, fast = case.disk, case.load.iops
+    if disk.scheduler != "bfq" or disk.rotating or disk.hw_queues < 2 or fast < BFQ_IOPS:
+        return None
+    return case.set(
+        "bfq-on-fast-flash",
+        "scheduler",
+        "none",
+        f"bfq on flash with {disk.hw_queues} queues: {fast:,.0f} requests a second",
+        "bfq has one lock for all queues and much work for each request: at such rates it is the limit, not the device",
+    )
+
+
+def ignored_priorities(case: Case) -> Finding | None:
+    """Readers with different I/O priorities under a scheduler that treats them alike."""
+    disk, readers = case.disk, case.load.readers
+    told = set(readers) if disk.scheduler in KNOWS_LEVELS else case.load.classes
+    if disk.scheduler not in ORDERING:
+        told = set()
+    better = case.better()
+    if len(readers) < 2 or len(told) > 1 or not case.load.alone or not case.full or better in (disk.scheduler, "none"):
+        return None
+    if better not in KNOWS_LEVELS and len(case.load.classes) == 1:
+        return None
+    who = ", ".join(f"{name} {_rank(rank)}" for rank, name in readers.items())
+    return case.set(
+        "priorities-ignored",
+        "scheduler",
+        better,
+        f"these read with different I/O priorities: {who}; {case.load.queue:.1f} requests on average",
+        f"{disk.scheduler} {'knows classes but no levels' if disk.scheduler in ORDERING else 'ignores priorities'}"
+        ": all of these wait alike",
+    )
+
+
+def _rank(rank: tuple[str, int]) -> str:
+    ioclass, level = rank
+    return "idle" if ioclass == "idle" else f"{ioclass}/{level}"
+
+
+def ignored_weights(case: Case) -> Finding | None:
+    """Sibling cgroups with different weights use the disk, and nothing shares it by weight."""
+    disk = case.disk
+    pair = next(_unequal(case.load.groups), None)
+    if not pair or disk.scheduler == "bfq" or case.cost or not case.full:
+        return None
+    seen = ", ".join(f"{path} has weight {case.load.groups[path].weight}" for path in pair)
+    why = f"{disk.scheduler} ignores weights, and the kernel's cost model (io.cost.qos) is off for this disk"
+    if "bfq" in disk.offered:
+        found = case.set("weights-ignored", "scheduler", "bfq", seen, why)
+        more = tuple(f"echo {case.load.groups[path].weight} > /sys/fs/cgroup{path}/io.bfq.weight" for path in pair)
+        return Finding(found.id, seen, why, (*found.type, *more), found.undo)
+    if case.cost is None:
+        return None
+    line = f"echo '{disk.number} enable=%d' > /sys/fs/cgroup/io.cost.qos"
+    return Finding("weights-ignored", seen, why, (line % 1,), (line % 0,))
+
+
+def _unequal(groups: Mapping[str, Group]) -> Iterator[tuple[str, str]]:
+    """Pairs of busy siblings whose weights differ."""
+    busy = [path for path, group in groups.items() if path and group.ios >= USES_IOS]
+    for one in busy:
+        for other in busy:
+            if Path(one).parent == Path(other).parent and groups[one].weight > groups[other].weight:
+                yield one, other
+
+
+def limited(case: Case) -> Finding | None:
+    """Tasks wait while the disk has nothing to do, and a cgroup's io.max keeps it from more (Algorithm 2, line 14)."""
+    waits = case.load
+    if waits.stalled is None or waits.busy >= SATURATED or waits.stalled - waits.busy < UNEXPLAINED or not waits.alone:
+        return None
+    path, group = next(((p, g) for p, g in waits.groups.items() if _limits(g)), ("", None))
+    if not group:
+        return None
+    file = f"/sys/fs/cgroup{path}/io.max"
+    free = " ".join(f"{limit.split('=')[0]}=max" for limit in _limits(group))
+    return Finding(
+        "not-saturated",
+        f"tasks waited for I/O {waits.stalled:.0%} of the time, the disk was busy {waits.busy:.0%} of it; "
+        f"{path} has {group.limits}",
+        "the cgroup's limit, not the device, makes them wait",
+        (f"echo '{case.disk.number} {free}' > {file}",),
+        (f"echo '{case.disk.number} {group.limits}' > {file}",),
+    )
+
+
+def _limits(group: Group) -> list[str]:
+    return [limit for limit in group.limits.split() if not limit.endswith("=max")]
+
+
+def short_deadline(case: Case) -> Finding | None:
+    """Algorithm 2, line 6: reads that are all overdue are served by age, not by place; it only matters to an arm."""
+    expire = case.disk.knob("read_expire")
+    if expire is None or not case.disk.rotating or not case.full:
+        return None
+    if expire >= FAIR_EXPIRE_MS or case.load.read_ms <= expire:
+        return None
+    return case.set(
+        "deadline-short",
+        "iosched/read_expire",
+        READ_EXPIRE_MS[case.disk.scheduler],
+        f"read_expire is {expire} ms; reads take {case.load.read_ms:.0f} ms on average",
+        "most reads are overdue when their turn comes, so that they go by age and the arm crosses the disk for each",
+    )
+
+
+def long_deadline(case: Case) -> Finding | None:
+    """Section 10.1.1: reads that wait longer than the default deadline, which was raised."""
+    expire = case.disk.knob("read_expire")
+    if expire is None or not case.full or not case.load.mixed:
+        return None
+    usual = READ_EXPIRE_MS[case.disk.scheduler]
+    if expire <= usual or case.load.read_ms <= usual:
+        return None
+    return case.set(
+        "deadline-long",
+        "iosched/read_expire",
+        usual,
+        f"read_expire is {expire} ms; reads take {case.load.read_ms:.0f} ms on average beside writes",
+        f"with the default, {usual} ms, these reads would go first when a batch ends",
+    )
+
+
+def small_batch(case: Case) -> Finding | None:
+    """Algorithm 2, line 10: turning between reads and writes, and across a rotating disk, after a few requests."""
+    batch = case.disk.knob("fifo_batch")
+    if batch is None or batch >= FAIR_BATCH or not case.full or not (case.disk.rotating or case.load.mixed):
+        return None
+    return case.set(
+        "batch-small",
+        "iosched/fifo_batch",
+        BATCH,
+        f"fifo_batch is {batch}; {case.load.queue:.1f} requests on average, {case.load.reads:.0f} reads and "
+        f"{case.load.writes:.0f} writes a second",
+        "the scheduler leaves its order, and turns from reads to writes, after so few requests that turning costs more "
+        "than it gives",
+    )
+
+
+def large_batch(case: Case) -> Finding | None:
+    """Section 10.1.1: a batch that alone takes longer than the deadline of those who wait for its end."""
+    batch, expire = case.disk.knob("fifo_batch"), case.disk.knob("read_expire")
+    if batch is None or expire is None or batch <= BATCH or not case.full or not case.load.mixed:
+        return None
+    batch_ms = batch / case.load.iops * 1000
+    if batch_ms <= expire or case.load.read_ms <= expire:
+        return None
+    return case.set(
+        "batch-large",
+        "iosched/fifo_batch",
+        BATCH,
+        f"fifo_batch is {batch}: {batch_ms:.0f} ms at {case.load.iops:.0f} requests a second; reads take "
+        f"{case.load.read_ms:.0f} ms on average, and read_expire is {expire} ms",
+        "deadlines are looked at when a batch ends, and a batch takes longer than they are",
+    )
+
+
+def starved_writes(case: Case) -> Finding | None:
+    """Writes that wait past their deadline because reads may pass them too often."""
+    passes, expire = case.disk.knob("writes_starved"), case.disk.knob("write_expire")
+    if passes is None or expire is None or passes <= WRITES_STARVED or not case.full:
+        return None
+    if case.load.write_ms <= expire:
+        return None
+    return case.set(
+        "writes-starved",
+        "iosched/writes_starved",
+        WRITES_STARVED,
+        f"writes_starved is {passes}; writes take {case.load.write_ms:.0f} ms on average, write_expire is {expire} ms",
+        "so many batches of reads pass a write that it is overdue when it goes",
+    )
+
+
+def short_aging(case: Case) -> Finding | None:
+    """Aging so early that the lower classes overtake the higher ones."""
+    aging = case.disk.knob("prio_aging_expire")
+    if not aging or aging >= AGING_MS or len(case.load.classes) < 2 or not case.load.alone or not case.full:
+        return None
+    if max(case.load.read_ms, case.load.write_ms) <= aging:
+        return None
+    return case.set(
+        "aging-short",
+        "iosched/prio_aging_expire",
+        AGING_MS,
+        f"prio_aging_expire is {aging} ms; requests take {case.load.read_ms:.0f} ms on average, and these classes "
+        f"read: {', '.join(sorted(case.load.classes))}",
+        "a request that is older goes before any class, and most are older: priorities count for nothing",
+    )
+
+
+def tight_fairness(case: Case) -> Finding | None:
+    """Algorithm 2, line 2: so few tags for a thread group that the limit is reached (cpq)."""
+    ratio = case.disk.knob("max_tgroup_io_ratio")
+    if ratio is None or ratio >= FAIR_RATIO:
+        return None
+    limit = case.disk.tags * ratio / 100
+    if case.load.queue < max(CONTENDED, FULL * limit):
+        return None
+    return case.set(
+        "fairness-tight",
+        "iosched/max_tgroup_io_ratio",
+        FAIR_RATIO,
+        f"max_tgroup_io_ratio is {ratio}: {limit:.0f} of {case.disk.tags} requests for a thread group; "
+        f"{case.load.queue:.1f} on average",
+        "thread groups are held back while requests that the device could take are free",
+    )
+
+
+def long_idling(case: Case) -> Finding | None:
+    """A device kept idle for a process that may ask for more, longer than the default, while others wait."""
+    usual = IDLE_US.get(case.disk.scheduler)
+    name = "slice_idle_us" if case.disk.scheduler == "bfq" else "slice_idle"
+    idle = case.disk.knob(name)
+    if usual is None or idle is None or idle <= usual:
+        return None
+    if case.load.queue < CONTENDED or case.load.empty < UNEXPLAINED:
+        return None
+    return case.set(
+        "idling-long",
+        f"iosched/{name}",
+        usual,
+        f"{name} is {idle} µs; the device was empty in {case.load.empty:.0%} of the looks, with {case.load.queue:.1f} "
+        "requests waiting on average",
+        "the scheduler keeps the device idle for the next request of one process while those of others wait",
+    )
+
+
+def one_at_a_time(case: Case) -> Finding | None:
+    """bfq's strict guarantees: the device gets one request, whatever it could do at once."""
+    if case.disk.knob("strict_guarantees") != 1 or case.disk.depth < CONTENDED or case.load.queue < CONTENDED:
+        return None
+    return case.set(
+        "one-at-a-time",
+        "iosched/strict_guarantees",
+        0,
+        f"strict_guarantees is 1; {case.load.queue:.1f} requests on average for a device that takes {case.disk.depth}",
+        "bfq gives the device one request at a time and idles between processes",
+    )
+
+
+def tight_targets(case: Case) -> Finding | None:
+    """kyber's targets below its defaults and below what the device does: it throttles the other kind for nothing."""
+    for kind, usual, took, other in (
+        ("read", KYBER_READ_NS, case.load.read_ms, case.load.writes),
+        ("write", KYBER_WRITE_NS, case.load.write_ms, case.load.reads),
+    ):
+        target = case.disk.knob(f"{kind}_lat_nsec")
+        if target is None or case.disk.rotating or target >= usual or took * 1e6 <= target:
+            continue
+        if case.load.queue >= CONTENDED and case.load.mixed:
+            return case.set(
+                "target-short",
+                f"iosched/{kind}_lat_nsec",
+                usual,
+                f"{kind}_lat_nsec is {target:,}; {kind}s take {took:.2f} ms on average, beside {other:.0f} others a "
+                "second",
+                f"kyber lowers the depth of everything else until {kind}s meet a target that the device misses",
+            )
+    return None
+
+
+def few_tags(case: Case) -> Finding | None:
+    """nr_requests too small to order anything, and all of them taken."""
+    disk, now = case.disk, case.disk.setting("nr_requests")
+    each = disk.depth // disk.hw_queues
+    usual = each if disk.scheduler == "none" else min(max(2 * each, LEAST_TAGS), MOST_TAGS)
+    if now is None or now >= usual or not case.tags_gone or case.load.queue < 1:
+        return None
+    return case.set(
+        "nr-requests-small",
+        "nr_requests",
+        usual,
+        f"nr_requests is {now}, and {case.load.queue:.1f} requests exist on average{_starved(case)}; the device takes "
+        f"{each}",
+        "who finds no free request waits before the scheduler sees it, and cannot be sorted, merged or preferred",
+    )
+
+
+def _starved(case: Case) -> str:
+    return f", tasks waited for one in {case.load.starved:.0%} of the looks" if case.load.starved else ""
+
+
+def inverted_tags(case: Case) -> Finding | None:
+    """Requests of low classes hold all tags, and the scheduler that would prefer others doesn't see these."""
+    disk, now = case.disk, case.disk.setting("nr_requests") or 0
+    known = len(case.load.classes) > 1 and case.load.alone
+    if disk.scheduler != "mq-deadline" or not known or not case.tags_gone or now >= MOST_TAGS or few_tags(case):
+        return None
+    seen = (
+        f"all {disk.tags} requests are taken ({case.load.queue:.1f} on average{_starved(case)}); these classes read: "
+        f"{', '.join(sorted(case.load.classes))}"
+    )
+    why = "a request of a high class waits for a free one while lower classes hold them all: the order is inverted"
+    if "mq-prio" in disk.offered:
+        return case.set("tag-starvation", "scheduler", "mq-prio", seen, why)
+    return case.set("tag-starvation", "nr_requests", MOST_TAGS, seen, why)
+
+
+def shallow_async(case: Case) -> Finding | None:
+    """Writes kept to fewer tags than the default, and all of those in use."""
+    depth, tags = case.disk.knob("async_depth"), case.disk.setting("nr_requests")
+    if not depth or tags is None or depth >= tags // 2:
+        return None
+    if case.load.write_queue < FULL * depth * case.disk.hw_queues or case.load.queue >= FULL * case.disk.tags:
+        return None
+    return case.set(
+        "async-depth-small",
+        "iosched/async_depth",
+        max(1, tags * 3 // 4),
+        f"async_depth is {depth} of {tags} requests, and writes have {case.load.write_queue:.1f} on average",
+        "asynchronous writes wait for the few requests that they may have, while others are free",
+    )
+
+
+def small_transfers(case: Case) -> Finding | None:
+    """Large I/O split into the smallest of pieces, with nobody beside it who gains."""
+    now, most = case.disk.setting("max_sectors_kb"), case.disk.setting("max_hw_sectors_kb")
+    if now is None or most is None or now >= min(most, LEAST_SECTORS_KB) or case.load.iops < USES_IOS:
+        return None
+    size = case.load.kib
+    if size < FULL * now or case.load.queue < CONTENDED or len(case.load.readers) > 1:
+        return None
+    return case.set(
+        "max-sectors-small",
+        "max_sectors_kb",
+        min(most, MAX_SECTORS_KB),
+        f"max_sectors_kb is {now}, and requests have {size:.0f} KiB on average, {case.load.iops:.0f} a second",
+        "nearly all I/O is larger and is split: several requests for the work of one, and no small one gains by it",
+    )
+
+
+def short_read_ahead(case: Case) -> Finding | None:
+    """Sequential reads from a rotating disk, in pieces of a small read-ahead."""
+    now = case.disk.setting("read_ahead_kb")
+    if now is None or now >= READ_AHEAD_KB or not case.disk.rotating:
+        return None
+    piece = max(now, 4)
+    sequential = case.load.reads >= SEEKS_PER_S and case.load.queue < CONTENDED
+    if not sequential or not FULL * piece <= case.load.read_kib <= piece / FULL:
+        return None
+    return case.set(
+        "read-ahead-small",
+        "read_ahead_kb",
+        READ_AHEAD_KB,
+        f"read_ahead_kb is {now}; {case.load.reads:.0f} reads a second of {case.load.read_kib:.0f} KiB, one by one",
+        "no arm seeks so often, so this reads sequentially, and waits for the disk after each small piece",
+    )
+
+
+def tight_writeback(case: Case) -> Finding | None:
+    """A target of writeback throttling that reads cannot meet."""
+    target = case.disk.setting("wbt_lat_usec")
+    usual = WBT_US[case.disk.rotating]
+    if not target or target >= usual or not case.load.mixed or case.load.read_ms * 1000 <= 4 * target:
+        return None
+    return case.set(
+        "writeback-throttled",
+        "wbt_lat_usec",
+        usual,
+        f"wbt_lat_usec is {target}; reads take {case.load.read_ms:.2f} ms on average, and there are "
+        f"{case.load.writes:.0f} writes a second",
+        "the kernel holds writeback back for as long as reads miss a target that this disk cannot meet",
+    )
+
+
+RULES = (
+    unsorted,
+    heavy,
+    ignored_priorities,
+    ignored_weights,
+    limited,
+    tight_fairness,
+    short_deadline,
+    long_deadline,
+    small_batch,
+    large_batch,
+    starved_writes,
+    short_aging,
+    long_idling,
+    one_at_a_time,
+    tight_targets,
+    few_tags,
+    inverted_tags,
+    shallow_async,
+    small_transfers,
+    short_read_ahead,
+    tight_writeback,
+)
+
+
+def judge(case: Case) -> list[Finding]:
+    """What the figures say should be changed, the most telling first; of rules that want the same line the first."""
+    found: dict[tuple[str, ...], Finding] = {}
+    for rule in RULES:
+        finding = rule(case)
+        if finding:
+            found.setdefault(finding.type, finding)
+    return list(found.values())
+
+
+def unseen(case: Case, last: Sample) -> list[str]:
+    """What could not be read or told apart, and so was not judged."""
+    waits, idle = case.load, case.load.iops == 0
+    said = {
+        f"{case.disk.folder}/queue/iostats is 0: the disk counts nothing": idle and case.disk.setting("iostats") == 0,
+        "the disk had no requests: ask while it is slow": idle and case.disk.setting("iostats") != 0,
+        "how long tasks wait for I/O: the kernel has no /proc/pressure/io": waits.stalled is None,
+        "who waits for a tag: /sys/kernel/debug/block can't be read (root can, with debugfs mounted)": waits.starved
+        is None
+        and case.disk.scheduler != "none",
+        f"who reads: the counters of {last.hidden} threads can't be read (root can)": last.hidden > 0,
+        "whose I/O this was: other disks are busy too, and threads are not counted by disk": not idle
+        and not waits.alone,
+    }
+    return [text for text, applies in said.items() if applies]
+
+
+def text(case: Case, findings: Sequence[Finding], notes: Sequence[str]) -> str:
+    """The report for people."""
+    lines = [_headline(case), _figures(case.load)]
+    for finding in findings:
+        lines += ["", f"{finding.id}: {finding.seen}", f"    why:  {finding.why}"]
+        lines += [f"    {'type: ' if not n else '      '}{line}" for n, line in enumerate(finding.type)]
+        lines += [f"    {'undo: ' if not n else '      '}{line}" for n, line in enumerate(finding.undo)]
+    lines += [] if findings else ["", "nothing to advise"]
+    lines += ["", *(f"not seen: {note}" for note in notes)] if notes else []
+    return "\n".join(lines)
+
+
+def _headline(case: Case) -> str:
+    disk = case.disk
+    kind = "rotating disk" if disk.rotating else "flash"
+    return (
+        f"{disk.name}: {kind}, takes {disk.depth} requests in {disk.hw_queues} queue{'s' * (disk.hw_queues > 1)}, "
+        f"scheduler {disk.scheduler} with {disk.tags}"
+    )
+
+
+def _figures(load: Load) -> str:
+    waited = "" if load.stalled is None else f", tasks waited for I/O {load.stalled:.0%}"
+    return (
+        f"{load.seconds:.1f} s: {load.reads:,.0f} reads/s of {load.read_kib:.0f} KiB in {load.read_ms:.2f} ms, "
+        f"{load.writes:,.0f} writes/s of {load.write_kib:.0f} KiB in {load.write_ms:.2f} ms, "
+        f"{load.queue:.1f} requests at a time, busy {load.busy:.0%}{waited}"
+    )
+
+
+def data(case: Case, findings: Sequence[Finding], notes: Sequence[str]) -> str:
+    """The report for programs."""
+    disk, load = case.disk, case.load
+    figures = {name: value for name, value in asdict(load).items() if name not in ("readers", "groups")}
+    return json.dumps(
+        {
+            "schema": SCHEMA,
+            "disk": disk.name,
+            "scheduler": disk.scheduler,
+            "rotating": disk.rotating,
+            "depth": disk.depth,
+            "figures": figures,
+            "readers": [{"ioclass": c, "level": n, "name": name} for (c, n), name in load.readers.items()],
+            "findings": [asdict(finding) for finding in findings],
+            "unseen": list(notes),
+        },
+        indent=1,
+    )
+
+
+def run(device: str, seconds: float, as_json: bool, root: Path = Path("/")) -> int:
+    """Watch a disk, print what to change; 1 if there is something, 0 if not. LabError where it can't be read."""
+    name = disks.find(device, root)
+    disk = disks.read(name, root)
+    print(f"sluice: watches {name} for {seconds:g} s", file=sys.stderr)
+    first = disks.sample(disk, root)
+    looks = list(_looks(name, seconds, root))
+    last = disks.sample(disk, root)
+    case = Case(disk, loads.between(disk, first, last, looks), disks.cost_enabled(disk, root))
+    findings, notes = judge(case), unseen(case, last)
+    print((data if as_json else text)(case, findings, notes))
+    return int(bool(findings))
+
+
+def _looks(name: str, seconds: float, root: Path) -> Iterator[Look]:
+    """Looks at even distances, for so long."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        yield disks.look(name, root)
+        time.sleep(min(left, 1 / LOOKS_PER_S))
