@@ -22,14 +22,17 @@ CLASSES = ("none", "rt", "be", "idle")
 IOPRIO_GET = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390x": 283}
 SCHED_FIFO, SCHED_RR, SCHED_IDLE = 1, 2, 5
 SECTOR_KIB = 0.5
+DEFAULT_WEIGHT = 100
+# What io.stat counts, by the name of its limit in io.max.
+LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
 
 
 @dataclass(frozen=True)
 class Disk:
     """A whole disk and how it is set.
 
-    `depth` is how many requests the device takes at once, `queue` and `knobs` are the files of queue/ and
-    queue/iosched/ with their content, `folder` is the disk's in sysfs as a user types it.
+    `depth` is how many requests the device takes at once, `hw_tags` how many in each of its queues; `queue` and `knobs`
+    are the files of queue/ and queue/iosched/ with their content, `folder` is the disk's in sysfs as a user types it.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Disk:
     scheduler: str
     offered: tuple[str, ...]
     hw_queues: int
+    hw_tags: int
     depth: int
     queue: Mapping[str, str]
     knobs: Mapping[str, str]
@@ -82,11 +86,21 @@ class Task:
 
 @dataclass(frozen=True)
 class Group:
-    """A cgroup: the disk's requests that it and those below it have caused, its weight, its limits in io.max."""
+    """A cgroup: what it and those below it have used of the disk, its weights, its limits in io.max.
 
-    ios: int
+    `used` and `limits` are as in io.stat and io.max: rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops. `weight` is
+    what it was given in io.weight or io.bfq.weight, `bfq_weight` the latter: the only one that bfq knows.
+    """
+
+    used: Mapping[str, float]
     weight: int
+    bfq_weight: int
     limits: str
+
+    @property
+    def ios(self) -> float:
+        """Requests."""
+        return self.used["rios"] + self.used["wios"]
 
 
 @dataclass(frozen=True)
@@ -192,8 +206,7 @@ def read(name: str, root: Path = Path("/")) -> Disk:
     if not chosen or "rotational" not in queue:
         raise LabError(f"{folder}/queue can't be read", f"ls -l {folder}/queue   and mount sysfs, or ask as root")
     tags = [_number(_text(path)) or 1 for path in folder.glob("mq/*/nr_tags")]
-    depth = sum(tags) or 1
-    at_once = _number(_text(folder / "device/queue_depth"))
+    at_once = _number(_text(folder / "device/queue_depth")) or sum(tags) or 1
     return Disk(
         name=name,
         number=_text(folder / "dev") or "",
@@ -202,7 +215,8 @@ def read(name: str, root: Path = Path("/")) -> Disk:
         scheduler=chosen[1],
         offered=_offered(queue["scheduler"], root),
         hw_queues=max(1, len(tags)),
-        depth=min(depth, at_once) if at_once else depth,
+        hw_tags=min(at_once, max(tags, default=1)),
+        depth=min(at_once, sum(tags) or 1),
         queue=queue,
         knobs=_files(folder / "queue/iosched"),
     )
@@ -304,13 +318,23 @@ def _groups(disk: Disk, root: Path) -> dict[str, Group]:
         line = _of_disk(Path(folder, "io.stat"), disk) if "io.stat" in files else None
         if line is not None:
             path = Path(folder)
-            weight = _text(path / "io.bfq.weight") or _text(path / "io.weight") or "100"
+            weight, bfq_weight = (_weight(path / name, disk) for name in ("io.weight", "io.bfq.weight"))
             found["" if path == top else f"/{path.relative_to(top)}"] = Group(
-                ios=sum(int(count) for count in re.findall(r"\b[rw]ios=(\d+)", line)),
-                weight=int((_of_disk_in(weight, disk) or weight.splitlines()[0]).split()[-1]),
+                used={
+                    **dict.fromkeys(LIMITS.values(), 0),
+                    **{key: int(n) for key, n in re.findall(r"\b(\w+)=(\d+)", line)},
+                },
+                weight=bfq_weight if weight == DEFAULT_WEIGHT else weight,
+                bfq_weight=bfq_weight,
                 limits=_of_disk(path / "io.max", disk) or "",
             )
     return found
+
+
+def _weight(path: Path, disk: Disk) -> int:
+    """A cgroup's weight for a disk, else for all."""
+    text = _text(path) or str(DEFAULT_WEIGHT)
+    return int((_of_disk_in(text, disk) or text.splitlines()[0]).split()[-1])
 
 
 def cost_enabled(disk: Disk, root: Path = Path("/")) -> bool | None:

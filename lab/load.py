@@ -124,8 +124,11 @@ def _readers(first: Sample, last: Sample, seconds: float) -> dict[tuple[str, int
 
 
 def _users(first: Sample, last: Sample, seconds: float) -> dict[str, Group]:
-    """The cgroups that have used the disk, with their requests a second."""
-    done = {
-        path: group.ios - (first.groups[path].ios if path in first.groups else 0) for path, group in last.groups.items()
-    }
-    return {path: replace(last.groups[path], ios=round(ios / seconds)) for path, ios in sorted(done.items()) if ios}
+    """The cgroups that have used the disk, with what they used of it a second."""
+    found = {}
+    for path, group in sorted(last.groups.items()):
+        before = first.groups[path].used if path in first.groups else {}
+        used = {name: (count - before.get(name, 0)) / seconds for name, count in group.used.items()}
+        if any(used.values()):
+            found[path] = replace(group, used=used)
+    return found

@@ -57,7 +57,7 @@ class Thread:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """A cgroup's requests a second, and its files."""
+    """A cgroup's reads a second, of 4 KiB, and its files."""
 
     ios_s: int = 100
     files: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +71,7 @@ class Plant:
     scheduler: str = "mq-deadline"
     hw_queues: int = 1
     hw_tags: int = 32
+    at_once: int | None = None
     queue: Mapping[str, int] = field(default_factory=dict)
     knobs: Mapping[str, int] = field(default_factory=dict)
     reads: float = 0
@@ -99,6 +100,8 @@ class Plant:
         put(f"{disk}/sda1/partition", "1")
         put("dev/sda", "")
         put("dev/sda1", "")
+        if self.at_once is not None:
+            put(f"{disk}/device/queue_depth", self.at_once)
         for number in range(self.hw_queues):
             put(f"{disk}/mq/{number}/nr_tags", self.hw_tags)
             if self.waiters is not None and self.scheduler != "none":
@@ -128,7 +131,7 @@ class Plant:
             put(f"{folder}/stat", f"{100 + number} ({thread.name}) {' '.join(fields)}")
         for path, group in self.cgroups.items():
             ios = int(group.ios_s * after_s)
-            put(f"sys/fs/cgroup{path}/io.stat", f"8:0 rbytes=1 wbytes=1 rios={ios} wios=0 dbytes=0 dios=0")
+            put(f"sys/fs/cgroup{path}/io.stat", f"8:0 rbytes={4096 * ios} wbytes=0 rios={ios} wios=0 dbytes=0 dios=0")
             for name, text in group.files.items():
                 put(f"sys/fs/cgroup{path}/{name}", text)
         if self.cost:
@@ -147,7 +150,6 @@ class Plant:
             "max_hw_sectors_kb": 4096,
             "max_sectors_kb": 1280,
             "nr_requests": self.hw_tags if self.scheduler == "none" else min(256, 2 * self.hw_tags),
-            "read_ahead_kb": 128,
             "rotational": int(self.rotating),
             "scheduler": " ".join(sorted(listed)),
             "wbt_lat_usec": 75000 if self.rotating else 2000,

@@ -90,14 +90,6 @@ PLANTED = {
         "max-sectors-small",
         replace(SSD, reads=15000, read_kib=4, read_ms=0.4, writes=0, queue={"max_sectors_kb": 4}),
     ),
-    "read-ahead": (
-        "read-ahead-small",
-        replace(HDD, reads=5000, read_kib=16, read_ms=0.2, writes=0, queue={"read_ahead_kb": 16}),
-    ),
-    "read-ahead-none": (
-        "read-ahead-small",
-        replace(HDD, reads=9000, read_ms=0.1, writes=0, queue={"read_ahead_kb": 0}),
-    ),
     "writeback": (
         "writeback-throttled",
         replace(HDD, reads=70, read_ms=14, writes=30, write_ms=10, queue={"wbt_lat_usec": 500}),
@@ -175,6 +167,8 @@ def test_a_sane_disk_gets_no_advice(name: str, scheduler: str, tmp_path: Path) -
     "plant",
     [
         replace(NVME, reads=400_000),
+        replace(HDD, scheduler="none", reads=3000, read_ms=20),
+        deadline(replace(HDD_READS, reads=3000, read_ms=200), read_expire=1, fifo_batch=1),
         replace(SSD, scheduler="bfq", threads=LEVELS),
         replace(SSD, scheduler="mq-prio", threads=CLASSES),
         replace(SSD, threads=CLASSES),
@@ -192,7 +186,6 @@ def test_a_sane_disk_gets_no_advice(name: str, scheduler: str, tmp_path: Path) -
         deadline(replace(HDD, threads=LEVELS[:1]), prio_aging_expire=100),
         replace(SSD, queue={"max_sectors_kb": 16}, read_kib=16, write_kib=16, threads=LEVELS, scheduler="mq-prio"),
         replace(SSD, queue={"max_sectors_kb": 16}, read_kib=4, write_kib=16),
-        replace(HDD, reads=70, read_ms=14, read_kib=16, writes=0, queue={"read_ahead_kb": 16}),
         replace(HDD, queue={"wbt_lat_usec": 0}),
         replace(HDD, reads=70, read_ms=14, writes=30, write_ms=10, queue={"wbt_lat_usec": 10_000}),
     ],
@@ -254,7 +247,16 @@ def test_weights_without_bfq_need_the_cost_model(tmp_path: Path) -> None:
 )
 def test_weights_that_change_nothing_are_left_alone(cgroups: dict[str, Cgroup], tmp_path: Path) -> None:
     assert judged(replace(SSD, cgroups=cgroups), tmp_path) == []
-    assert judged(replace(SSD, cgroups=WEIGHTS, scheduler="bfq"), tmp_path / "bfq") == []
+
+
+def test_bfq_knows_its_own_weights_only(tmp_path: Path) -> None:
+    heard = {path: Cgroup(files={**group.files, "io.bfq.weight": "800"}) for path, group in WEIGHTS.items()}
+    heard["/backup"] = Cgroup(files={"io.bfq.weight": "50"})
+    assert judged(replace(SSD, cgroups=heard, scheduler="bfq"), tmp_path / "heard") == []
+    heard["/backup"] = Cgroup(files={"io.weight": "default 50", "io.bfq.weight": "100"})
+    [finding] = judged(replace(SSD, cgroups=heard, scheduler="bfq"), tmp_path / "unheard")
+    assert finding.type == ("echo 50 > /sys/fs/cgroup/backup/io.bfq.weight",)
+    assert finding.undo == ("echo 100 > /sys/fs/cgroup/backup/io.bfq.weight",)
 
 
 LIMITED = Plant(
@@ -263,7 +265,7 @@ LIMITED = Plant(
     busy=0.3,
     stalled=0.99,
     inside=1,
-    cgroups={"/shop": shop("100", "8:0 rbps=max riops=20 wbps=max")},
+    cgroups={"/shop": replace(shop("100", "8:0 rbps=max riops=20 wbps=500"), ios_s=20)},
 )
 
 
@@ -271,7 +273,7 @@ def test_a_disk_that_a_limit_keeps_idle_is_named(tmp_path: Path) -> None:
     [finding] = judged(LIMITED, tmp_path)
     assert finding.id == "not-saturated"
     assert finding.type == ("echo '8:0 riops=max' > /sys/fs/cgroup/shop/io.max",)
-    assert finding.undo == ("echo '8:0 rbps=max riops=20 wbps=max' > /sys/fs/cgroup/shop/io.max",)
+    assert finding.undo == ("echo '8:0 rbps=max riops=20 wbps=500' > /sys/fs/cgroup/shop/io.max",)
 
 
 @pytest.mark.parametrize(
@@ -281,13 +283,31 @@ def test_a_disk_that_a_limit_keeps_idle_is_named(tmp_path: Path) -> None:
         {"stalled": None},
         {"busy": 0.8},
         {"other_queue": 9.0},
-        {"cgroups": {"/shop": shop("100", "8:0 rbps=max")}},
+        {"cgroups": {"/shop": replace(shop("100", "8:0 rbps=max"), ios_s=20)}},
+        {"cgroups": {"/shop": replace(shop("100", "8:0 riops=30"), ios_s=20)}},
+        {"cgroups": {"/shop": replace(shop("100", "8:16 riops=20"), ios_s=20)}},
     ],
-    ids=str,
+    ids=["busy", "unknown", "saturated", "other-disk", "no-limit", "not-reached", "other-limit"],
 )
 def test_an_unsaturated_disk_is_no_fault_by_itself(change: dict[str, object], tmp_path: Path) -> None:
-    """Nobody waits, nobody knows who does, the disk is busy, another disk is waited for, nothing limits."""
+    """Nobody waits longer, nobody knows, the disk is busy, another one is waited for, no limit of this one is met."""
     assert judged(replace(LIMITED, **change), tmp_path) == []  # type: ignore[arg-type]
+
+
+def test_a_disk_takes_what_its_host_and_itself_allow(tmp_path: Path) -> None:
+    """A SCSI host has more tags than the disk behind it takes."""
+    plant = replace(HDD, hw_queues=4, hw_tags=1024, at_once=32)
+    disk = disks.read("sda", plant.write(tmp_path, 0.0))
+    assert (disk.depth, disk.hw_tags, disk.hw_queues) == (32, 32, 4)
+    assert ids(judged(replace(plant, scheduler="none"), tmp_path / "none")) == ["rotating-unsorted"]
+
+
+def test_nothing_is_changed(tmp_path: Path) -> None:
+    roots = [LIMITED.write(tmp_path / str(after), after) for after in (0.0, SECONDS)]
+    files = {path: (path.stat().st_mtime_ns, path.is_file()) for path in tmp_path.rglob("*")}
+    assert disks.find("/dev/sda1", roots[0]) == "sda"
+    assert doctor.judge(examine("sda", roots))
+    assert {path: (path.stat().st_mtime_ns, path.is_file()) for path in tmp_path.rglob("*")} == files
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:

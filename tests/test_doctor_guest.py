@@ -39,7 +39,7 @@ see() {
 	S=${Q%/queue}
 	fio --filename="$DEV" --time_based --runtime=600 --output=/dev/null "$@" &
 	fio=$!
-	sleep 2
+	sleep 1
 	folder=/out/$name/00
 	snapshot
 	for look in 01 02 03 04 05 06 07 08 09 10; do
@@ -60,6 +60,7 @@ DEEP = "--direct=1 --ioengine=libaio --bs=4k --name=r --rw=randread --iodepth=16
 MIXED = f"{DEEP} --name=w --rw=randwrite --iodepth=16"
 ONE = "--direct=1 --ioengine=psync --bs=4k --rw=randread --name=one"
 SEQUENTIAL = "--ioengine=psync --rw=read --bs=64k --name=reader"
+THINKER = "--direct=1 --ioengine=psync --bs=4k --rw=randread --name=thinker --prio=0 --thinktime=20ms"
 DIRECT_RUN = "--direct=1 --ioengine=libaio --rw=read --bs=128k --iodepth=8 --name=reader"
 
 
@@ -82,10 +83,11 @@ class Spoiled:
     found: tuple[str, ...] = ()
     settings: Mapping[str, int] = field(default_factory=dict)
     before: str = ""
+    drive: str = ""
 
-    def script(self, name: str, profile: str, seconds: int) -> str:
+    def script(self, name: str, drive: str, seconds: int) -> str:
         """Shell lines that do it."""
-        lines = [f"disk {profile} data=none", f"scheduler {self.scheduler}"]
+        lines = [f"disk {drive} data=none {self.drive}", f"scheduler {self.scheduler}"]
         lines += [f"echo {value} >$Q/{file}" for file, value in self.settings.items()]
         return "\n".join([*lines, self.before, f"see {name} {seconds} {self.load}", "gone", ""])
 
@@ -114,13 +116,19 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
         "deadline": Spoiled("mq-deadline", DEEP + " --numjobs=4", ("deadline-short",), {"iosched/read_expire": 20}),
         "tags": Spoiled("mq-deadline", DEEP, ("nr-requests-small",), {"nr_requests": 4}),
         "starved": Spoiled(
-            "mq-deadline", MIXED, ("writes-starved",), {"iosched/writes_starved": 100, "iosched/write_expire": 200}
+            "mq-deadline",
+            MIXED,
+            ("writes-starved",),
+            {"nr_requests": 64, "iosched/writes_starved": 20, "iosched/write_expire": 1000},
+            drive="queue_depth=1",
         ),
         "async": Spoiled("mq-deadline", MIXED, ("async-depth-small",), {"iosched/async_depth": 1}),
         "idling": Spoiled(
-            "bfq", f"{ONE} --numjobs=6 --thinktime=30ms", ("idling-long",), {"iosched/slice_idle_us": 100000}
+            "bfq",
+            f"{THINKER} --name=other --prio=7 --thinktime=0 --numjobs=3",
+            ("idling-long", "one-at-a-time"),
+            {"iosched/slice_idle_us": 100000, "iosched/strict_guarantees": 1},
         ),
-        "ahead": Spoiled("mq-deadline", SEQUENTIAL, ("read-ahead-small",), {"read_ahead_kb": 16}),
         "writeback": Spoiled(
             "mq-deadline",
             f"{ONE} --name=w --direct=0 --rw=randwrite --size=256m --iodepth=1",
@@ -138,7 +146,6 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
         "batch": Spoiled("mq-deadline", MIXED, ("batch-small",), {"iosched/fifo_batch": 1}),
         "strict": Spoiled("bfq", DEEP, ("one-at-a-time",), {"iosched/strict_guarantees": 1}),
         "target": Spoiled("kyber", MIXED, ("target-short",), {"iosched/read_lat_nsec": 10000}),
-        "pieces": Spoiled("mq-deadline", DIRECT_RUN, ("max-sectors-small",), {"max_sectors_kb": 16}),
         "levels": Spoiled("none", LEVELLED, ("priorities-ignored",)),
         "inverted": Spoiled("mq-deadline", pair("--prioclass=1", "--prioclass=3", 64), ("tag-starvation",)),
         "limit": Spoiled("none", f"{ONE} --cgroup=shop", ("not-saturated",), before=LIMIT),
@@ -152,6 +159,7 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
     "emmc": {
         **SANE,
         "tags": Spoiled("mq-deadline", MIXED, ("nr-requests-small",), {"nr_requests": 8}),
+        "pieces": Spoiled("mq-deadline", DIRECT_RUN, ("max-sectors-small",), {"max_sectors_kb": 16}),
         "classes": Spoiled("kyber", CLASSED, ("priorities-ignored",)),
         "writeback": Spoiled(
             "none",
@@ -161,7 +169,8 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
         ),
     },
 }
-SECONDS = {"hdd": 10, "ssd": 2, "emmc": 2}
+# Each drive with what the load takes of it, in seconds: the slower the drive, the less the guest's CPU has to do.
+DRIVES = {"hdd": ("hdd", 10), "ssd": ("ssd slowdown=16", 2), "emmc": ("emmc slowdown=4", 2)}
 
 
 def asked(lines: str) -> dict[int, int]:
@@ -187,7 +196,7 @@ def findings(folder: Path) -> list[doctor.Finding]:
 def test_what_holds_a_disk_back_is_found(profile: str, kernel: str, tmp_path: Path) -> None:
     """In each case what was spoiled and nothing else; nothing where nothing was."""
     cases = CASES[profile]
-    script = "".join(case.script(name, profile, SECONDS[profile]) for name, case in cases.items())
+    script = "".join(case.script(name, *DRIVES[profile]) for name, case in cases.items())
     outcome = job.run(job.Job(kernel, HEAD + script + "expect_dmesg_clean\n", modules.build(kernel), cpu_limit_s=600))
     assert outcome.status == 0, outcome.files["stderr"].decode()
     for path, data in outcome.files.items():

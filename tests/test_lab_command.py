@@ -96,3 +96,35 @@ def test_the_launcher_says_what_it_installs_and_why_it_cannot(tmp_path: Path) ->
     assert "bubblewrap" in first
     assert rest[0].startswith("sluice: apt-get failed: no network:")
     assert rest[1].startswith("   try: apt-get install ")
+
+
+def test_the_doctor_runs_where_there_is_nothing_but_python(tmp_path: Path) -> None:
+    """No package, no Python environment, no cache, no byte code beside the sources."""
+    tree = tmp_path / "tree"
+    (tree / "lab").mkdir(parents=True)
+    shutil.copy(TOP / "sluice", tree)
+    for source in (TOP / "lab").glob("*.py"):
+        shutil.copy(source, tree / "lab")
+    there = set(tree.rglob("*"))
+    env = _host(tmp_path, "bash", "env", "dirname", "readlink")
+    done = subprocess.run([tree / "sluice", "doctor", "nonsense"], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sluice: nonsense is no disk or partition\n   try: ")
+    assert not (tmp_path / "cache").exists()
+    assert set(tree.rglob("*")) == there
+
+
+def test_the_doctor_refuses_a_python_that_is_too_old(tmp_path: Path) -> None:
+    env = _host(tmp_path, "bash", "env", "dirname", "readlink")
+    (tmp_path / "python3").unlink()
+    command: list[str | Path] = [TOP / "sluice", "doctor", "sda"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "sluice: python3 is not installed\n   try: apt-get install python3\n"
+    (tmp_path / "python3").write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2\nexit 1\n', encoding="utf-8"
+    )
+    (tmp_path / "python3").chmod(0o755)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "needs Python 3.11 or later, this is Python 3.9.2" in done.stderr
