@@ -21,14 +21,16 @@ from lab.load import USES_IOS, Load
 
 SCHEMA = 1
 LOOKS_PER_S = 20
-# Algorithm 2's thresholds: per cent of the tags, ms, requests, share of the time.
-FAIR_RATIO, FAIR_EXPIRE_MS, FAIR_BATCH, SATURATED = 50, 100, 8, 0.8
+# Algorithm 2's thresholds: per cent of the tags, ms, requests.
+FAIR_RATIO, FAIR_EXPIRE_MS, FAIR_BATCH = 50, 100, 8
 # A queue is full when its mean length is this share of it: the mean of one that empties at times stays below.
 FULL = 0.9
 # Two requests at a time: below that there is nothing to order.
 CONTENDED = 2.0
-# Tasks waited this much longer than the disk was busy: more than counters and jiffies are off.
+# Tasks waited for so much of the time more than the disk was busy: its last fifth, as Algorithm 2 has it, or more.
 UNEXPLAINED = 0.2
+# The device was empty in so many of the looks.
+EMPTY = 0.2
 # No arm is at more places in a second: 7200 rpm are 120 turns, and a queue of 32 gives some 200.
 SEEKS_PER_S = 500
 # The kernel's own figure for BFQ on the smallest machine of its documentation (Documentation/block/bfq-iosched.rst).
@@ -203,7 +205,7 @@ def _unequal(groups: Mapping[str, Group]) -> Iterator[tuple[str, str]]:
 def limited(case: Case) -> Finding | None:
     """Tasks wait while the disk has nothing to do, and a cgroup's io.max keeps it from more (Algorithm 2, line 14)."""
     waits = case.load
-    if waits.stalled is None or waits.busy >= SATURATED or waits.stalled - waits.busy < UNEXPLAINED or not waits.alone:
+    if waits.stalled is None or waits.stalled - waits.busy < UNEXPLAINED or not waits.alone:
         return None
     path, reached = next(
         ((path, found) for path, group in waits.groups.items() if (found := _reached(group))), ("", [])
@@ -354,7 +356,7 @@ def long_idling(case: Case) -> Finding | None:
     idle = case.disk.knob(name)
     if usual is None or idle is None or idle <= usual:
         return None
-    if case.load.queue < CONTENDED or case.load.empty < UNEXPLAINED:
+    if case.load.queue < CONTENDED or case.load.empty < EMPTY:
         return None
     return case.set(
         "idling-long",
