@@ -2,41 +2,65 @@
 /* What elevators are made of; see request-set.h. */
 #include "request-set.h"
 
-/* Makes a waiting request known by its sector and to the merge look-ups. */
-void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *rq)
+/* Whether the merge look-ups know of a request. */
+static bool rq_is_hashed(const struct request *rq)
 {
-	elv_rb_add(&set->sorted, rq);
-	if (!sluice_rq_mergeable(rq))
-		return;
-	elv_rqhash_add(q, rq);
-	if (!q->last_merge)
-		q->last_merge = rq;
+	return rq->rq_flags & RQF_HASHED;
 }
 
 void rq_set_unindex(struct request_queue *q, struct rq_set *set, struct request *rq)
 {
 	elv_rb_del(&set->sorted, rq);
-	elv_rqhash_del(q, rq);
+	if (rq_is_hashed(rq))
+		elv_rqhash_del(q, rq);
 	if (q->last_merge == rq)
 		q->last_merge = NULL;
 }
 
 /*
- * Catches up with the requests that were queued since the last look-up: each
- * is indexed once, and those that were dispatched in between never.
+ * Sorts the requests that were queued since this was last done: each is sorted once,
+ * and those that were dispatched in between never.
  */
-void rq_set_index_all(struct request_queue *q, struct rq_set *set)
+void rq_set_sort_all(struct rq_set *set)
 {
 	struct request *rq;
 
 	list_for_each_entry_reverse(rq, &set->fifo, queuelist) {
 		if (!RB_EMPTY_NODE(&rq->rb_node))
 			break;
+		elv_rb_add(&set->sorted, rq);
+	}
+}
+
+/* Makes a waiting request known by its sector and to the merge look-ups. */
+void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *rq)
+{
+	if (RB_EMPTY_NODE(&rq->rb_node))
+		elv_rb_add(&set->sorted, rq);
+	if (!sluice_rq_mergeable(rq) || rq_is_hashed(rq))
+		return;
+	elv_rqhash_add(q, rq);
+	if (!q->last_merge)
+		q->last_merge = rq;
+}
+
+/*
+ * Catches up with the requests that were queued since the last look-up: each is
+ * indexed once, and those that were dispatched in between never.  What was sorted
+ * before one that can't be merged is passed over, rather than looked at each time.
+ */
+void rq_set_index_all(struct request_queue *q, struct rq_set *set)
+{
+	struct request *rq;
+
+	list_for_each_entry_reverse(rq, &set->fifo, queuelist) {
+		if (rq_is_hashed(rq) || (!RB_EMPTY_NODE(&rq->rb_node) && !sluice_rq_mergeable(rq)))
+			break;
 		rq_set_index(q, set, rq);
 	}
 }
 
-/* The indexed request at @pos or next above it, or the lowest; there is one. */
+/* The sorted request at @pos or next above it, or the lowest; there is one. */
 struct request *rq_set_from(const struct rq_set *set, sector_t pos)
 {
 	struct rb_node *node = set->sorted.rb_node;

@@ -3,10 +3,11 @@
  * What elevators are made of: sets of waiting requests, the class of a request,
  * and knobs.
  *
- * A set has its requests in the order of their arrival.  Those that were indexed
- * are found by their sector too, and by the block layer's merge look-ups.  To
- * index costs more than to queue: an elevator does it when it needs the sectors or
- * when a merge is possible, and a request that was dispatched before never pays.
+ * A set has its requests in the order of their arrival.  Those that were sorted are
+ * found by their sector too, and those that were indexed by the block layer's merge
+ * look-ups as well.  To sort costs more than to queue, and to index more than to sort:
+ * an elevator does the one when it needs the sectors and the other when a merge is
+ * possible, and a request that was dispatched before never pays.
  *
  * Whoever calls a function of a set holds the lock that guards the set; q is the
  * queue of all its requests, whose merge hash and last_merge the same lock guards.
@@ -22,7 +23,7 @@
 /**
  * struct rq_set - waiting requests
  * @fifo: oldest first
- * @sorted: by sector, those that were indexed: all on @fifo but some of the last
+ * @sorted: by sector: all on @fifo but some of the last
  * @queued: number on @fifo
  */
 struct rq_set {
@@ -77,6 +78,7 @@ static inline unsigned long rq_came(const struct request *rq)
 }
 
 void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *rq);
+void rq_set_sort_all(struct rq_set *set);
 void rq_set_index_all(struct request_queue *q, struct rq_set *set);
 struct request *rq_set_from(const struct rq_set *set, sector_t pos);
 int rq_set_front_merge(const struct rq_set *set, struct request **req, struct bio *bio);
