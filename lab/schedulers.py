@@ -43,6 +43,7 @@ CPQ_KNOBS = (
     "back_timeout",
     "background",
     "cpq_log",
+    "max_tgroup_io_ratio",
     "fifo_batch",
     "fore_timeout",
     "front_merges",

@@ -148,7 +148,7 @@ choose()
 }
 
 private="elevator_mq_ops elv_fs_entry elevator_type elevator_queue blk_mq_ctx
-	blk_mq_alloc_data"
+	blk_mq_alloc_data blkcg blkcg_policy blkcg_policy_data"
 # Public ones, whose sizes differ if headers and type data aren't of one kernel.
 public="request request_queue blk_mq_hw_ctx"
 
@@ -158,7 +158,8 @@ structures()
 	case $(member elevator_mq_ops insert_requests) in
 	*blk_insert_t*) emit blk_insert_t ;;
 	esac
-	for name in $private; do
+	describe blkcg_policy
+	for name in $(grep -o 'blkcg_pol_[a-z_]*_fn' "$work/blkcg_policy") $private; do
 		emit "$name"
 	done
 	if grep -q '^CONFIG_BLK_DEBUG_FS=y' "$headers/include/config/auto.conf"; then
@@ -188,6 +189,8 @@ members()
 	need elevator_queue type elevator_data
 	need elv_fs_entry attr show store
 	need blk_mq_alloc_data q hctx shallow_depth cmd_flags
+	need blkcg css cpd
+	need blkcg_policy plid dfl_cftypes cpd_alloc_fn cpd_free_fn
 }
 
 features()
@@ -247,7 +250,8 @@ prototypes()
 		elv_rb_find elv_rb_former_request elv_rb_latter_request \
 		elv_rqhash_add elv_rqhash_del elv_bio_merge_ok \
 		blk_mq_sched_try_merge blk_mq_sched_try_insert_merge \
-		blk_mq_sched_mark_restart_hctx; do
+		blk_mq_sched_mark_restart_hctx blkcg_policy_register \
+		blkcg_policy_unregister; do
 		grep "[ *]$name(" "$work/functions" || refuse "no function $name"
 	done
 	case $(member elevator_mq_ops init_sched) in

@@ -17,6 +17,7 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/build_bug.h>
+#include <linux/cgroup.h>
 #include <linux/ioprio.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -48,6 +49,8 @@ bool blk_mq_sched_try_merge(struct request_queue *q, struct bio *bio, unsigned i
 bool blk_mq_sched_try_insert_merge(struct request_queue *q, struct request *rq,
 				   struct list_head *free);
 void blk_mq_sched_mark_restart_hctx(struct blk_mq_hw_ctx *hctx);
+int blkcg_policy_register(struct blkcg_policy *policy);
+void blkcg_policy_unregister(struct blkcg_policy *policy);
 
 /*
  * sluice_insert_t: the type of insert_requests()'s last argument, a bool that
@@ -177,6 +180,12 @@ static inline struct sbitmap *sluice_tag_map(struct blk_mq_alloc_data *data)
 static inline unsigned int sluice_nr_tags(struct blk_mq_alloc_data *data)
 {
 	return sluice_tag_map(data)->depth;
+}
+
+/* The same over all hardware queues. */
+static inline unsigned int sluice_all_tags(struct blk_mq_alloc_data *data)
+{
+	return sluice_nr_tags(data) * (data->q->sched_shared_tags ? 1 : data->q->nr_hw_queues);
 }
 
 /**

@@ -85,6 +85,23 @@ TRACE_EVENT_CONDITION(cpq_idle,
 		  MINOR(__entry->dev), __entry->wait_ns)
 );
 
+/* The current task waited for @ms milliseconds until its account might have a tag. */
+TRACE_EVENT_CONDITION(cpq_wait,
+	TP_PROTO(bool log, struct request_queue *q, unsigned int ms),
+	TP_ARGS(log, q, ms),
+	TP_CONDITION(log),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(unsigned int, ms)
+	),
+	TP_fast_assign(
+		__entry->dev = disk_devt(q->disk);
+		__entry->ms = ms;
+	),
+	TP_printk("%d,%d ms=%u", MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->ms)
+);
+
 #endif
 
 #undef TRACE_INCLUDE_PATH

@@ -51,6 +51,7 @@
  * Source: the CPQ paper, sections 4 to 6 and Table 6.  docs/cpq.md has the model,
  * and where it departs from the paper.
  */
+#include "fair.h"
 #include "request-set.h"
 
 #include <linux/bitops.h>
@@ -71,6 +72,7 @@
 #define CPQ_BACK_TIMEOUT_MS 125
 #define CPQ_SLICE_IDLE_US 1000
 #define CPQ_IO_THRESHOLD_US 1000
+#define CPQ_MAX_TGROUP_IO_RATIO 50
 
 /* The paper leaves open who is background; what asks to be idle is. */
 #define CPQ_BACKGROUND "idle\n"
@@ -85,6 +87,9 @@
 #define CPQ_SLICE_US_MAX 100000
 #define CPQ_THRESHOLD_US_MAX 1000000
 
+/* Writes inside the device beside reads; between two reads of somebody who reads it is one. */
+#define CPQ_WRITES_BESIDE_READS 2
+
 /* Beyond this a batch is no better than a queue that is emptied. */
 #define CPQ_BATCH_MAX 1024
 #define CPQ_STARVED_MAX 1024
@@ -98,8 +103,9 @@
 /* A pause of the foreground counts as so many slices at most, to be forgotten soon. */
 #define CPQ_THINK_SLICES 8
 
-/* How long after its last request the foreground counts as there. */
+/* How long after its last request the foreground, or a reader, counts as there. */
 #define CPQ_FOREGROUND_JIFFIES HZ
+#define CPQ_READER_JIFFIES msecs_to_jiffies(4)
 
 /* A changed prio_aging_expire holds after this, since the next look is planned ahead. */
 #define CPQ_AGE_LOOK_JIFFIES (HZ / 4)
@@ -132,7 +138,7 @@ enum cpq_why { CPQ_WHY_URGENT, CPQ_WHY_AGED, CPQ_WHY_DEADLINE, CPQ_WHY_SECTOR };
  * @batch: requests left in the batch
  * @starved: batches of reads since one of writes, while writes waited
  * @served: requests dispatched since the scheduler was chosen
- * @issued: dispatched and unfinished; the one field that changes without the lock
+ * @issued: dispatched and unfinished by direction; changes without the lock
  */
 struct cpq_queue {
 	struct rq_set set[2];
@@ -141,7 +147,7 @@ struct cpq_queue {
 	unsigned int batch;
 	unsigned int starved;
 	u64 served;
-	atomic_t issued;
+	atomic_t issued[2];
 };
 
 /**
@@ -179,6 +185,8 @@ struct cpq_background {
  * @fore_think_ns: mean time from then until its next one came
  * @fore_came: jiffies when it came; read without the lock
  * @fore_sync: its issuer waits for it
+ * @read_came: jiffies when a read came
+ * @writes_held: only writes wait, for one to leave the device; changes without the lock
  * @background: who is background
  * @timer: reruns the queues when a hold ends
  * @queue: the queues, in the order of the bits of @waiting
@@ -215,6 +223,8 @@ struct cpq_data {
 	u64 fore_think_ns;
 	unsigned long fore_came;
 	bool fore_sync;
+	unsigned long read_came;
+	bool writes_held;
 	struct cpq_background *background;
 	struct hrtimer timer;
 	struct cpq_queue queue[CPQ_QUEUES];
@@ -230,6 +240,8 @@ struct cpq_data {
 	unsigned int slice_idle;
 	unsigned int io_threshold;
 	unsigned int cpq_log;
+	unsigned int max_tgroup_io_ratio;
+	struct fair *fair;
 };
 
 /* Queues and groups */
@@ -254,11 +266,16 @@ static unsigned long cpq_bits(enum cpq_group group)
 	return group == CPQ_FORE ? CPQ_FORE_BITS : CPQ_BACK_BITS;
 }
 
-/* How much a group has inside the device, but for RT, which takes no part in turns. */
-static unsigned int cpq_inside(const struct cpq_data *cpq, enum cpq_group group)
+static unsigned int cpq_inside(const struct cpq_queue *queue)
 {
-	return atomic_read(&cpq->queue[cpq_index(RQ_BE, group)].issued) +
-	       atomic_read(&cpq->queue[cpq_index(RQ_IDLE, group)].issued);
+	return atomic_read(&queue->issued[READ]) + atomic_read(&queue->issued[WRITE]);
+}
+
+/* Of the requests that take part in turns, which RT doesn't. */
+static unsigned int cpq_group_inside(const struct cpq_data *cpq, enum cpq_group group)
+{
+	return cpq_inside(&cpq->queue[cpq_index(RQ_BE, group)]) +
+	       cpq_inside(&cpq->queue[cpq_index(RQ_IDLE, group)]);
 }
 
 /* The background waits, and the foreground was there lately: turns have a meaning. */
@@ -346,7 +363,7 @@ static void cpq_fore_came(struct cpq_data *cpq, const struct request *rq)
 	u64 most = CPQ_THINK_SLICES * cpq_slice_ns(cpq);
 
 	if (cpq->fore_done_ns && cpq_competing(cpq) && !(cpq->waiting & CPQ_FORE_BITS) &&
-	    !cpq_inside(cpq, CPQ_FORE)) {
+	    !cpq_group_inside(cpq, CPQ_FORE)) {
 		u64 think = ktime_get_ns() - cpq->fore_done_ns;
 
 		cpq->fore_think_ns = cpq_mean(cpq->fore_think_ns, min(think, most));
@@ -373,9 +390,9 @@ static void cpq_begin_turn(struct cpq_data *cpq, enum cpq_group group)
 static bool cpq_spent(const struct cpq_data *cpq)
 {
 	enum cpq_group group = cpq->turn;
-	u64 inside = cpq_inside(cpq, group);
 
-	return cpq->used_ns + inside * cpq->service_ns[group] >= cpq_budget_ns(cpq, group);
+	return cpq->used_ns + cpq_group_inside(cpq, group) * cpq->service_ns[group] >=
+	       cpq_budget_ns(cpq, group);
 }
 
 /* When a hold of the background must end; 0: it doesn't pay. */
@@ -387,7 +404,7 @@ static u64 cpq_hold_end(const struct cpq_data *cpq)
 	if (!slice || !cpq->fore_sync || cpq->fore_think_ns > slice || !cpq_competing(cpq) ||
 	    mean <= (u64)READ_ONCE(cpq->io_threshold) * NSEC_PER_USEC)
 		return 0;
-	if (!cpq_inside(cpq, CPQ_FORE))
+	if (!cpq_group_inside(cpq, CPQ_FORE))
 		return cpq->fore_done_ns + slice;
 	return max(cpq->last_done_ns, cpq->busy_ns[CPQ_FORE]) + cpq_budget_ns(cpq, CPQ_FORE) -
 	       min(cpq->used_ns, cpq_budget_ns(cpq, CPQ_FORE));
@@ -489,11 +506,33 @@ static struct request *cpq_sweep(struct cpq_data *cpq, struct cpq_queue *queue, 
 
 	if (set->queued < 2 || (dir == WRITE && sluice_orders_zones(cpq->q)))
 		return cpq_oldest(set);
-	rq_set_index_all(cpq->q, set);
+	rq_set_sort_all(set);
 	return rq_set_from(set, queue->pos[dir]);
 }
 
-/* The queue's next in order, or NULL where all waits for writes to zones. */
+/* Requests of a direction inside the device. */
+static unsigned int cpq_direction_inside(const struct cpq_data *cpq, unsigned int dir)
+{
+	unsigned int i, inside = 0;
+
+	for (i = 0; i < CPQ_QUEUES; i++)
+		inside += atomic_read(&cpq->queue[i].issued[dir]);
+	return inside;
+}
+
+/*
+ * Whether a write must wait for another one to leave the device, as somebody reads and
+ * the next read would find a device full of writes.
+ */
+static bool cpq_writes_full(const struct cpq_data *cpq)
+{
+	unsigned int most = cpq_direction_inside(cpq, READ) ? CPQ_WRITES_BESIDE_READS : 1;
+
+	return time_before_eq(jiffies, cpq->read_came + CPQ_READER_JIFFIES) &&
+	       cpq_direction_inside(cpq, WRITE) >= most;
+}
+
+/* The queue's next in order; NULL where all waits for writes: to a zone, or to leave the device. */
 static struct request *cpq_pick(struct cpq_data *cpq, struct cpq_queue *queue, enum cpq_why *why)
 {
 	struct request *rq = NULL;
@@ -508,6 +547,8 @@ static struct request *cpq_pick(struct cpq_data *cpq, struct cpq_queue *queue, e
 		else
 			rq = NULL;
 	}
+	if (queue->dir == WRITE && !(BIT(queue - cpq->queue) & CPQ_RT_BITS) && cpq_writes_full(cpq))
+		return cpq_sweep(cpq, queue, READ);
 	if (!rq)
 		rq = cpq_sweep(cpq, queue, queue->dir);
 	if (!rq && queue->set[READ].queued) {
@@ -541,14 +582,14 @@ static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum 
 	unsigned int i = queue - cpq->queue;
 
 	trace_cpq_dispatch(READ_ONCE(cpq->cpq_log), rq, cpq_class(i), cpq_group(i), why);
-	if (cpq_competing(cpq) && !cpq_inside(cpq, cpq_group(i)))
+	if (cpq_competing(cpq) && !cpq_group_inside(cpq, cpq_group(i)))
 		cpq->busy_ns[cpq_group(i)] = ktime_get_ns();
 	queue->pos[rq_data_dir(rq)] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	queue->served++;
 	cpq_unlink(cpq, rq);
 	sluice_zone_lock(rq);
 	cpq_put(rq, queue, state);
-	atomic_inc(&queue->issued);
+	atomic_inc(&queue->issued[rq_data_dir(rq)]);
 	cpq->aged_last = state == CPQ_AGED;
 	return rq;
 }
@@ -601,7 +642,7 @@ static struct request *cpq_take_aged(struct cpq_data *cpq)
 	return cpq_issue(cpq, rq, CPQ_AGED, CPQ_WHY_AGED);
 }
 
-static struct request *cpq_take_next(struct cpq_data *cpq)
+static struct request *cpq_take(struct cpq_data *cpq)
 {
 	unsigned long waiting = cpq->waiting;
 
@@ -620,6 +661,25 @@ static struct request *cpq_take_next(struct cpq_data *cpq)
 		waiting &= ~BIT(i);
 	}
 	return NULL;
+}
+
+/*
+ * The next one in order.  If there is none but writes that wait for others to leave the
+ * device, the one that leaves reruns the queue: whoever says that he waits looks again.
+ */
+static struct request *cpq_take_next(struct cpq_data *cpq)
+{
+	struct request *rq = cpq_take(cpq);
+
+	if (rq || READ_ONCE(cpq->held) || !cpq_writes_full(cpq))
+		return rq;
+	WRITE_ONCE(cpq->writes_held, true);
+	/* Pairs with cpq_requeue_request(): it sees that we wait, or we see that it has left. */
+	smp_mb();
+	if (cpq_writes_full(cpq))
+		return NULL;
+	WRITE_ONCE(cpq->writes_held, false);
+	return cpq_take(cpq);
 }
 
 static struct request *cpq_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -647,16 +707,22 @@ static bool cpq_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct cpq_data *cpq = hctx->queue->elevator->elevator_data;
 
-	return READ_ONCE(cpq->queued) && !READ_ONCE(cpq->held);
+	return READ_ONCE(cpq->queued) && !READ_ONCE(cpq->held) && !READ_ONCE(cpq->writes_held);
 }
 
 /* Requests, in the order of a request's life */
 
-/* Called without locks, before a tag is allocated: asynchronous requests leave some to others. */
+/*
+ * Called without locks, before a tag is allocated: whose account has its part waits,
+ * and asynchronous requests leave some tags to others.
+ */
 static void cpq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct cpq_data *cpq = data->q->elevator->elevator_data;
+	unsigned long waited = fair_limit(cpq->fair, opf, data);
 
+	if (waited)
+		trace_cpq_wait(READ_ONCE(cpq->cpq_log), cpq->q, jiffies_to_msecs(waited));
 	if (op_is_sync(opf))
 		return;
 	sluice_limit_tags(data,
@@ -666,7 +732,10 @@ static void cpq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 static void cpq_prepare_request(struct request *rq)
 {
+	struct cpq_data *cpq = rq->q->elevator->elevator_data;
+
 	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = fair_charge(cpq->fair);
 }
 
 /* Makes all that waits known to the merge look-ups. */
@@ -689,6 +758,7 @@ static bool cpq_bio_merge(struct request_queue *q, struct bio *bio, unsigned int
 	unsigned long flags;
 	bool merged;
 
+	fair_see(cpq->fair, bio);
 	if (!READ_ONCE(cpq->queued))
 		return false;
 	spin_lock_irqsave(&cpq->lock, flags);
@@ -749,6 +819,8 @@ static void cpq_enqueue(struct cpq_data *cpq, struct request *rq)
 	if (bit & CPQ_FORE_BITS)
 		cpq_fore_came(cpq, rq);
 	cpq_put(rq, queue, CPQ_QUEUED);
+	if (rq_data_dir(rq) == READ)
+		cpq->read_came = jiffies;
 	rq_set_add(&queue->set[rq_data_dir(rq)], rq);
 	WRITE_ONCE(cpq->waiting, cpq->waiting | bit);
 	if (!competed && cpq_competing(cpq))
@@ -790,6 +862,7 @@ static void cpq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 		}
 	}
 	WRITE_ONCE(cpq->held, false);
+	WRITE_ONCE(cpq->writes_held, false);
 	spin_unlock_irqrestore(&cpq->lock, flags);
 	sluice_free_requests(&free);
 }
@@ -840,7 +913,13 @@ static void cpq_requeue_request(struct request *rq)
 	cpq_put(rq, queue, CPQ_OUTSIDE);
 	if (state == CPQ_AGED)
 		WRITE_ONCE(cpq->aged_inside, false);
-	atomic_dec(&queue->issued);
+	atomic_dec(&queue->issued[rq_data_dir(rq)]);
+	/* Pairs with cpq_take_next(). */
+	smp_mb__after_atomic();
+	if (rq_data_dir(rq) == WRITE && READ_ONCE(cpq->writes_held)) {
+		WRITE_ONCE(cpq->writes_held, false);
+		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
+	}
 	if (cpq_competing(cpq))
 		cpq_account(cpq, rq, queue - cpq->queue);
 }
@@ -862,9 +941,12 @@ static void cpq_free_zone(struct request *rq)
 /* Called from any context, for each request that cpq_prepare_request() saw. */
 static void cpq_finish_request(struct request *rq)
 {
+	struct cpq_data *cpq = rq->q->elevator->elevator_data;
+
 	if (sluice_orders_zones(rq->q))
 		cpq_free_zone(rq);
 	cpq_requeue_request(rq);
+	fair_discharge(cpq->fair, rq->elv.priv[1]);
 }
 
 /* Who is background */
@@ -956,7 +1038,10 @@ static ssize_t background_store(struct elevator_queue *eq, const char *page, siz
 
 static void cpq_depth_updated(struct request_queue *q)
 {
+	struct cpq_data *cpq = q->elevator->elevator_data;
+
 	sluice_may_limit_tags(q);
+	fair_depth_changed(cpq->fair);
 }
 
 static void cpq_set_defaults(struct cpq_data *cpq)
@@ -972,6 +1057,7 @@ static void cpq_set_defaults(struct cpq_data *cpq)
 	cpq->back_timeout = CPQ_BACK_TIMEOUT_MS;
 	cpq->slice_idle = CPQ_SLICE_IDLE_US;
 	cpq->io_threshold = CPQ_IO_THRESHOLD_US;
+	cpq->max_tgroup_io_ratio = CPQ_MAX_TGROUP_IO_RATIO;
 }
 
 /* Called with the queue frozen. */
@@ -987,10 +1073,17 @@ static int cpq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 		kfree(cpq);
 		return -ENOMEM;
 	}
+	cpq->fair = fair_create(q, &cpq->max_tgroup_io_ratio);
+	if (!cpq->fair) {
+		cpq_background_free(cpq->background);
+		kfree(cpq);
+		return -ENOMEM;
+	}
 	spin_lock_init(&cpq->lock);
 	INIT_LIST_HEAD(&cpq->urgent);
 	cpq->q = q;
 	cpq->fore_came = jiffies - CPQ_FOREGROUND_JIFFIES;
+	cpq->read_came = jiffies - CPQ_READER_JIFFIES - 1;
 	for (i = 0; i < CPQ_QUEUES; i++) {
 		rq_set_init(&cpq->queue[i].set[READ]);
 		rq_set_init(&cpq->queue[i].set[WRITE]);
@@ -1013,13 +1106,14 @@ static void cpq_exit_sched(struct elevator_queue *eq)
 	WARN_ON_ONCE(!list_empty(&cpq->urgent) || cpq->queued || cpq->waiting || cpq->aged_inside);
 	for (i = 0; i < CPQ_QUEUES; i++) {
 		struct cpq_queue *queue = &cpq->queue[i];
-		int issued = atomic_read(&queue->issued);
+		unsigned int issued = cpq_inside(queue);
 		bool empty = rq_set_is_empty(&queue->set[READ]) &&
 			     rq_set_is_empty(&queue->set[WRITE]);
 
-		WARN_ONCE(!empty || issued, "cpq: queue %u ends with %u + %u queued, %d issued\n",
+		WARN_ONCE(!empty || issued, "cpq: queue %u ends with %u + %u queued, %u issued\n",
 			  i, queue->set[READ].queued, queue->set[WRITE].queued, issued);
 	}
+	fair_destroy(cpq->fair);
 	cpq_background_free(cpq->background);
 	kfree(cpq);
 }
@@ -1038,14 +1132,23 @@ RQ_KNOB(cpq_data, back_timeout, 1, CPQ_TIMEOUT_MS_MAX)
 RQ_KNOB(cpq_data, slice_idle, 0, CPQ_SLICE_US_MAX)
 RQ_KNOB(cpq_data, io_threshold, 0, CPQ_THRESHOLD_US_MAX)
 RQ_KNOB(cpq_data, cpq_log, 0, 1)
+RQ_KNOB(cpq_data, max_tgroup_io_ratio, 1, 100)
 
-static sluice_attr_t cpq_attrs[] = { RQ_KNOB_ATTR(read_expire),	      RQ_KNOB_ATTR(write_expire),
-				     RQ_KNOB_ATTR(writes_starved),    RQ_KNOB_ATTR(front_merges),
-				     RQ_KNOB_ATTR(fifo_batch),	      RQ_KNOB_ATTR(async_depth),
-				     RQ_KNOB_ATTR(prio_aging_expire), RQ_KNOB_ATTR(fore_timeout),
-				     RQ_KNOB_ATTR(back_timeout),      RQ_KNOB_ATTR(slice_idle),
-				     RQ_KNOB_ATTR(io_threshold),      RQ_KNOB_ATTR(cpq_log),
-				     RQ_KNOB_ATTR(background),	      __ATTR_NULL };
+static sluice_attr_t cpq_attrs[] = { RQ_KNOB_ATTR(read_expire),
+				     RQ_KNOB_ATTR(write_expire),
+				     RQ_KNOB_ATTR(writes_starved),
+				     RQ_KNOB_ATTR(front_merges),
+				     RQ_KNOB_ATTR(fifo_batch),
+				     RQ_KNOB_ATTR(async_depth),
+				     RQ_KNOB_ATTR(prio_aging_expire),
+				     RQ_KNOB_ATTR(fore_timeout),
+				     RQ_KNOB_ATTR(back_timeout),
+				     RQ_KNOB_ATTR(slice_idle),
+				     RQ_KNOB_ATTR(io_threshold),
+				     RQ_KNOB_ATTR(cpq_log),
+				     RQ_KNOB_ATTR(background),
+				     RQ_KNOB_ATTR(max_tgroup_io_ratio),
+				     __ATTR_NULL };
 
 #ifdef CONFIG_BLK_DEBUG_FS
 static const char *const cpq_names[CPQ_QUEUES] = { "rt-fore",	"rt-back", "be-fore",
@@ -1064,7 +1167,7 @@ static int cpq_state_show(void *data, struct seq_file *m)
 		struct cpq_queue *queue = &cpq->queue[i];
 
 		seq_printf(m, "%s %u %u %d %llu\n", cpq_names[i], queue->set[READ].queued,
-			   queue->set[WRITE].queued, atomic_read(&queue->issued), queue->served);
+			   queue->set[WRITE].queued, cpq_inside(queue), queue->served);
 	}
 	seq_printf(m, "turn %s used_ns %llu fore_ns %llu back_ns %llu think_ns %llu held %d\n",
 		   cpq->turn == CPQ_FORE ? "fore" : "back", cpq->used_ns, cpq->service_ns[CPQ_FORE],
@@ -1073,8 +1176,18 @@ static int cpq_state_show(void *data, struct seq_file *m)
 	return 0;
 }
 
+/* debugfs .../sched/accounts: who has tags, and who waits for some. */
+static int cpq_accounts_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct cpq_data *cpq = q->elevator->elevator_data;
+
+	return fair_show(cpq->fair, m);
+}
+
 static const struct blk_mq_debugfs_attr cpq_debugfs_attrs[] = {
 	{ "state", 0400, cpq_state_show },
+	{ "accounts", 0400, cpq_accounts_show },
 	{},
 };
 #endif
@@ -1113,12 +1226,20 @@ static struct elevator_type cpq_type = {
 
 static int __init cpq_init(void)
 {
-	return elv_register(&cpq_type);
+	int err = fair_register();
+
+	if (err)
+		return err;
+	err = elv_register(&cpq_type);
+	if (err)
+		fair_unregister();
+	return err;
 }
 
 static void __exit cpq_exit(void)
 {
 	elv_unregister(&cpq_type);
+	fair_unregister();
 }
 
 module_init(cpq_init);

@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Accounts, their weights, and the wait before the tags.  See fair.h.
+ *
+ * Accounts live in a table of fixed size, and a place is free when no request and
+ * no task holds it: nothing is allocated for a process or freed after it, however
+ * many there are, and who comes later inherits nothing.  An account is found without
+ * a lock: its name, a number, never changes while it is held, and a hold is taken
+ * only on a name that is still the same afterwards.  Where a name's places are all
+ * held it shares one account with the others that found none.
+ *
+ * Counting is exact: a request is charged when it gets its tag and discharged when
+ * it gives it back, whatever becomes of it in between.
+ */
+#include "fair.h"
+
+#include <linux/atomic.h>
+#include <linux/blk-cgroup.h>
+#include <linux/cgroup.h>
+#include <linux/hash.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+
+#define FAIR_WEIGHT 100
+#define FAIR_WEIGHT_MAX 1000
+
+/* Each name has so many places; two to the power of FAIR_SET_BITS sets of them. */
+#define FAIR_WAYS 8
+#define FAIR_SET_BITS 5
+
+/* Of two accounts of the same weight each may have this part of the tags by the paper. */
+#define FAIR_RATIO 50
+#define FAIR_RATIO_OFF 100
+
+/* Accounts looked at for the next tag: what waits behind them gets its turn later. */
+#define FAIR_LOOKS 16
+
+/* Tags that come free together before a task is woken: a part of all, and at most a batch. */
+#define FAIR_PARTS 16
+#define FAIR_BATCH 8U
+
+/* Nobody waits longer before the tags, whatever holds them that this file doesn't see. */
+#define FAIR_PATIENCE HZ
+
+/* Kernel threads whose last bio is remembered. */
+#define FAIR_SEEN 16
+
+/* A cgroup's name has its number, never used again, and its weight; a thread group's neither. */
+#define FAIR_CGROUP BIT_ULL(63)
+#define FAIR_WEIGHT_BITS 10
+#define FAIR_KERNEL 1ULL
+
+/**
+ * struct fair_account - what one cgroup or thread group has and wants
+ * @name: changes only while @holds is negative
+ * @holds: requests with a tag plus waiting tasks; negative while the place changes hands
+ * @waiting: tasks that wait in @wait, under the lock of struct fair
+ * @weight: part of @name
+ * @tgid: for people to read
+ * @node: in the list of accounts with waiting tasks
+ * @wait: tasks that want a tag, first come, first served
+ */
+struct fair_account {
+	u64 name;
+	atomic_t holds;
+	unsigned int waiting;
+	unsigned int weight;
+	pid_t tgid;
+	struct list_head node;
+	wait_queue_head_t wait;
+};
+
+/* Whose bio a kernel thread brought last: it asks for a tag next, and doesn't say for which. */
+struct fair_seen {
+	struct task_struct *task;
+	u64 name;
+};
+
+/**
+ * struct fair - a device's tags and who wants them
+ * @ratio: the knob: of two accounts of the same weight each may have this part of the
+ *	   tags, in per cent; 100: everybody may have all
+ * @total: scheduler tags; 0 until fair_limit() has counted them again
+ * @used: tags that accounts have
+ * @active: sum of the weights of accounts with a hold
+ * @waiters: tasks that wait
+ * @freed: tags that came free while tasks waited
+ * @lock: guards @waiting and every account's waiting and node
+ * @waiting: accounts with waiting tasks, who got a tag last is last
+ * @seen: of kernel threads, by task
+ * @others: account of those that find no place
+ * @accounts: all places, by set
+ */
+struct fair {
+	const unsigned int *ratio;
+	unsigned int total;
+	atomic_t used;
+	atomic_t active;
+	atomic_t waiters;
+	atomic_t freed;
+	spinlock_t lock; /* guards waiting, and waiting and node of each account */
+	struct list_head waiting;
+	struct fair_seen seen[FAIR_SEEN];
+	struct fair_account others;
+	struct fair_account accounts[FAIR_WAYS << FAIR_SET_BITS];
+};
+
+/* Weights of cgroups */
+
+struct fair_cgroup {
+	struct blkcg_policy_data cpd;
+	unsigned int weight;
+};
+
+/* Cgroups with a weight of their own: while there is none nobody looks for it. */
+static atomic_t fair_weights;
+
+static struct blkcg_policy_data *fair_cgroup_alloc(gfp_t gfp)
+{
+	struct fair_cgroup *cgroup = kzalloc(sizeof(*cgroup), gfp);
+
+	return cgroup ? &cgroup->cpd : NULL;
+}
+
+static void fair_set_weight(struct fair_cgroup *cgroup, unsigned int weight)
+{
+	unsigned int before = xchg(&cgroup->weight, weight);
+
+	if (weight && !before)
+		atomic_inc(&fair_weights);
+	if (!weight && before)
+		atomic_dec(&fair_weights);
+}
+
+static void fair_cgroup_free(struct blkcg_policy_data *cpd)
+{
+	struct fair_cgroup *cgroup = container_of(cpd, struct fair_cgroup, cpd);
+
+	fair_set_weight(cgroup, 0);
+	kfree(cgroup);
+}
+
+static struct blkcg_policy fair_policy;
+
+static struct fair_cgroup *fair_cgroup(struct cgroup_subsys_state *css)
+{
+	struct blkcg *blkcg = container_of(css, struct blkcg, css);
+
+	return container_of(blkcg->cpd[fair_policy.plid], struct fair_cgroup, cpd);
+}
+
+static int fair_weight_show(struct seq_file *m, void *unused)
+{
+	unsigned int weight = READ_ONCE(fair_cgroup(seq_css(m))->weight);
+
+	if (weight)
+		seq_printf(m, "%u\n", weight);
+	else
+		seq_puts(m, "default\n");
+	return 0;
+}
+
+static ssize_t fair_weight_write(struct kernfs_open_file *of, char *text, size_t size, loff_t at)
+{
+	unsigned int weight = 0;
+	int err;
+
+	text = strim(text);
+	if (strcmp(text, "default")) {
+		err = kstrtouint(text, 10, &weight);
+		if (err)
+			return err;
+		if (!weight || weight > FAIR_WEIGHT_MAX)
+			return -ERANGE;
+	}
+	fair_set_weight(fair_cgroup(of_css(of)), weight);
+	return size;
+}
+
+static struct cftype fair_files[] = { {
+					      .name = "sluice.weight",
+					      .flags = CFTYPE_NOT_ON_ROOT,
+					      .seq_show = fair_weight_show,
+					      .write = fair_weight_write,
+				      },
+				      {} };
+
+static struct blkcg_policy fair_policy = {
+	.dfl_cftypes = fair_files,
+	.cpd_alloc_fn = fair_cgroup_alloc,
+	.cpd_free_fn = fair_cgroup_free,
+};
+
+/**
+ * fair_register() - add io.sluice.weight to every cgroup but the root
+ *
+ * May sleep.  Return: 0 or a negative error.
+ */
+int fair_register(void)
+{
+	return blkcg_policy_register(&fair_policy);
+}
+
+/**
+ * fair_unregister() - take io.sluice.weight away again
+ *
+ * May sleep.  No struct fair may be left.
+ */
+void fair_unregister(void)
+{
+	blkcg_policy_unregister(&fair_policy);
+}
+
+/* Names */
+
+static u64 fair_cgroup_name(struct cgroup_subsys_state *css, unsigned int weight)
+{
+	return FAIR_CGROUP | css->serial_nr << FAIR_WEIGHT_BITS | weight;
+}
+
+/* The name of the nearest cgroup with a weight; 0 if there is none. */
+static u64 fair_weighted(struct cgroup_subsys_state *css)
+{
+	unsigned int weight;
+
+	for (; css && css->parent; css = css->parent) {
+		weight = READ_ONCE(fair_cgroup(css)->weight);
+		if (weight)
+			return fair_cgroup_name(css, weight);
+	}
+	return 0;
+}
+
+/*
+ * What started at another time isn't the same, though it may have got the same number.
+ * The leader stays as long as one of its threads is alive.
+ */
+static u64 fair_thread_group(void)
+{
+	u64 start = current->group_leader->start_boottime;
+
+	return (start + ((u64)current->tgid << 40)) & ~FAIR_CGROUP;
+}
+
+static struct fair_seen *fair_seen(struct fair *fair)
+{
+	return &fair->seen[hash_ptr(current, ilog2(FAIR_SEEN))];
+}
+
+/* What the current kernel thread's last bio said. */
+static noinline u64 fair_kernel_cause(struct fair *fair)
+{
+	struct fair_seen *seen = fair_seen(fair);
+	/* The name isn't newer than the task that is read next. */
+	u64 name = smp_load_acquire(&seen->name);
+
+	return READ_ONCE(seen->task) == current ? name : FAIR_KERNEL;
+}
+
+static noinline u64 fair_cgroup_cause(void)
+{
+	u64 name;
+
+	rcu_read_lock();
+	name = fair_weighted(task_css(current, io_cgrp_id));
+	rcu_read_unlock();
+	return name ?: fair_thread_group();
+}
+
+/* Who causes what the current task is about to queue. */
+static __always_inline u64 fair_cause(struct fair *fair)
+{
+	if (unlikely(current->flags & PF_KTHREAD))
+		return fair_kernel_cause(fair);
+	if (unlikely(atomic_read(&fair_weights)))
+		return fair_cgroup_cause();
+	return fair_thread_group();
+}
+
+/**
+ * fair_see() - remember who caused a bio that a kernel thread is about to queue
+ * @fair: the device's
+ * @bio: written back, as a rule
+ *
+ * What a kernel thread writes is charged to the cgroup that dirtied it; what no
+ * cgroup dirtied, to all kernel threads together.
+ */
+void fair_see(struct fair *fair, struct bio *bio)
+{
+	struct cgroup_subsys_state *css;
+	struct fair_seen *seen;
+	u64 name;
+
+	if (likely(!(current->flags & PF_KTHREAD)))
+		return;
+	rcu_read_lock();
+	css = bio_blkcg_css(bio);
+	name = css ? fair_weighted(css) : 0;
+	if (!name)
+		name = css && css->parent ? fair_cgroup_name(css, FAIR_WEIGHT) : FAIR_KERNEL;
+	rcu_read_unlock();
+	seen = fair_seen(fair);
+	WRITE_ONCE(seen->task, current);
+	/* Whoever sees the name sees whose it is. */
+	smp_store_release(&seen->name, name);
+}
+
+/* Accounts */
+
+static struct fair_account *fair_set(struct fair *fair, u64 name)
+{
+	return &fair->accounts[hash_64(name, FAIR_SET_BITS) * FAIR_WAYS];
+}
+
+static __always_inline void fair_drop(struct fair *fair, struct fair_account *account)
+{
+	if (atomic_dec_and_test(&account->holds))
+		atomic_sub(account->weight, &fair->active);
+}
+
+/* Holds a place that has that name, if it still has it. */
+static __always_inline bool fair_hold_named(struct fair *fair, struct fair_account *account,
+					    u64 name)
+{
+	int holds = atomic_read(&account->holds);
+
+	do {
+		if (holds < 0)
+			return false;
+	} while (!atomic_try_cmpxchg(&account->holds, &holds, holds + 1));
+	if (!holds)
+		atomic_add(account->weight, &fair->active);
+	if (READ_ONCE(account->name) == name)
+		return true;
+	fair_drop(fair, account);
+	return false;
+}
+
+/* Takes a place that nobody holds. */
+static bool fair_take(struct fair *fair, struct fair_account *account, u64 name)
+{
+	if (atomic_cmpxchg(&account->holds, 0, -1))
+		return false;
+	WRITE_ONCE(account->name, name);
+	account->weight = name & FAIR_CGROUP ? name & (BIT(FAIR_WEIGHT_BITS) - 1) : FAIR_WEIGHT;
+	account->tgid = name & FAIR_CGROUP || name == FAIR_KERNEL ? 0 : current->tgid;
+	atomic_add(account->weight, &fair->active);
+	atomic_set_release(&account->holds, 1);
+	return true;
+}
+
+static noinline struct fair_account *fair_hold_any(struct fair *fair, u64 name)
+{
+	struct fair_account *set = fair_set(fair, name);
+	unsigned int i;
+
+	for (i = 0; i < FAIR_WAYS; i++)
+		if (READ_ONCE(set[i].name) == name && fair_hold_named(fair, &set[i], name))
+			return &set[i];
+	for (i = 0; i < FAIR_WAYS; i++)
+		if (fair_take(fair, &set[i], name))
+			return &set[i];
+	fair_hold_named(fair, &fair->others, 0);
+	return &fair->others;
+}
+
+/* The account of that name, held: one more request or waiting task. */
+static __always_inline struct fair_account *fair_hold(struct fair *fair, u64 name)
+{
+	struct fair_account *first = fair_set(fair, name);
+
+	if (likely(READ_ONCE(first->name) == name && fair_hold_named(fair, first, name)))
+		return first;
+	return fair_hold_any(fair, name);
+}
+
+/* The wait before the tags */
+
+/* Requests with a tag. */
+static unsigned int fair_used(const struct fair_account *account)
+{
+	return max(atomic_read(&account->holds) - (int)READ_ONCE(account->waiting), 0);
+}
+
+/*
+ * Whether an account may have one more tag: there is one, and it has less than its
+ * part or nobody else has or wants any.
+ */
+static __always_inline bool fair_room(const struct fair *fair, const struct fair_account *account)
+{
+	unsigned int active = atomic_read(&fair->active), total = READ_ONCE(fair->total);
+	unsigned int used;
+
+	if (atomic_read(&fair->used) >= total)
+		return false;
+	if (active <= account->weight)
+		return true;
+	used = fair_used(account);
+	return !used || (u64)used * FAIR_RATIO * active <
+				(u64)total * READ_ONCE(*fair->ratio) * account->weight;
+}
+
+/* Wakes the one that has waited longest of the account with the fewest tags for its weight. */
+static void fair_wake(struct fair *fair)
+{
+	struct fair_account *account, *best = NULL;
+	unsigned int looks = FAIR_LOOKS;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fair->lock, flags);
+	list_for_each_entry(account, &fair->waiting, node) {
+		if (!looks--)
+			break;
+		if (fair_room(fair, account) &&
+		    (!best || (u64)fair_used(account) * best->weight <
+				      (u64)fair_used(best) * account->weight))
+			best = account;
+	}
+	if (best) {
+		list_move_tail(&best->node, &fair->waiting);
+		wake_up(&best->wait);
+	}
+	spin_unlock_irqrestore(&fair->lock, flags);
+}
+
+static void fair_enter_line(struct fair *fair, struct fair_account *account)
+{
+	atomic_inc(&fair->waiters);
+	spin_lock_irq(&fair->lock);
+	if (!account->waiting++)
+		list_add_tail(&account->node, &fair->waiting);
+	spin_unlock_irq(&fair->lock);
+}
+
+static void fair_leave_line(struct fair *fair, struct fair_account *account)
+{
+	spin_lock_irq(&fair->lock);
+	if (!--account->waiting)
+		list_del(&account->node);
+	spin_unlock_irq(&fair->lock);
+	atomic_dec(&fair->waiters);
+}
+
+/*
+ * Waits until the account may have a tag.  Whoever is let in lets in the next one if
+ * there is room for both, since a tag that comes free wakes one task.
+ */
+static void fair_wait(struct fair *fair, struct fair_account *account)
+{
+	DEFINE_WAIT_FUNC(wait, default_wake_function);
+	long left = FAIR_PATIENCE;
+
+	might_sleep();
+	fair_enter_line(fair, account);
+	for (;;) {
+		prepare_to_wait_exclusive(&account->wait, &wait, TASK_UNINTERRUPTIBLE);
+		if (!left || fair_room(fair, account))
+			break;
+		left = io_schedule_timeout(left);
+	}
+	finish_wait(&account->wait, &wait);
+	fair_leave_line(fair, account);
+	if (atomic_read(&fair->waiters) && atomic_read(&fair->used) + 1 < READ_ONCE(fair->total))
+		fair_wake(fair);
+}
+
+/* RT is outside fairness, and the reclaim of memory waits for nothing that may wait for memory. */
+static __always_inline bool fair_exempt(const struct fair *fair)
+{
+	const struct io_context *context = current->io_context;
+
+	return READ_ONCE(*fair->ratio) == FAIR_RATIO_OFF || (current->flags & PF_MEMALLOC) ||
+	       rt_task(current) ||
+	       (context && IOPRIO_PRIO_CLASS(context->ioprio) == IOPRIO_CLASS_RT);
+}
+
+/* Whether an account may have a tag now, none of its tasks waiting. */
+static __always_inline bool fair_may_pass(const struct fair *fair,
+					  const struct fair_account *account)
+{
+	return !READ_ONCE(account->waiting) && fair_room(fair, account);
+}
+
+/* fair_limit() where its first glance told nothing, or that there is no room. */
+static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, blk_opf_t opf,
+						 struct blk_mq_alloc_data *data)
+{
+	struct fair_account *account = fair_hold_any(fair, name);
+	unsigned long began = jiffies;
+
+	WRITE_ONCE(fair->total, sluice_all_tags(data));
+	if (!fair_may_pass(fair, account)) {
+		if (opf & REQ_NOWAIT)
+			sluice_limit_tags(data, 1);
+		else
+			fair_wait(fair, account);
+	}
+	fair_drop(fair, account);
+	return jiffies - began;
+}
+
+/**
+ * fair_limit() - let the current task ask for a tag when its account may have one
+ * @fair: the device's
+ * @opf: operation and flags of what it wants the tag for
+ * @data: as limit_depth() got it
+ *
+ * Sleeps for a second at most, and not where the request must not wait: that one gets
+ * a tag only if nearly all are free, and else is turned away, so that its task comes
+ * back to wait.
+ *
+ * Return: jiffies that it waited.
+ */
+unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct fair_account *first;
+	u64 name;
+
+	if (fair_exempt(fair))
+		return 0;
+	name = fair_cause(fair);
+	first = fair_set(fair, name);
+	if (likely(READ_ONCE(first->name) == name && fair_may_pass(fair, first)))
+		return 0;
+	return fair_limit_closely(fair, name, opf, data);
+}
+
+/**
+ * fair_depth_changed() - the number of scheduler tags may be another one
+ * @fair: the device's
+ */
+void fair_depth_changed(struct fair *fair)
+{
+	WRITE_ONCE(fair->total, 0);
+}
+
+/**
+ * fair_charge() - the current task got a tag
+ * @fair: the device's
+ *
+ * Return: the account that it was charged to, for fair_discharge(); NULL if to none.
+ */
+struct fair_account *fair_charge(struct fair *fair)
+{
+	if (fair_exempt(fair))
+		return NULL;
+	atomic_inc(&fair->used);
+	return fair_hold(fair, fair_cause(fair));
+}
+
+/*
+ * Each tag that comes free would wake a task that soon waits for the next one: some
+ * are let come together, as long as others are in use, whose end looks again.
+ */
+static bool fair_worth_waking(struct fair *fair)
+{
+	unsigned int some = clamp(READ_ONCE(fair->total) / FAIR_PARTS, 1U, FAIR_BATCH);
+
+	return atomic_inc_return(&fair->freed) % some == 0 || !atomic_read(&fair->used);
+}
+
+/**
+ * fair_discharge() - a tag was given back
+ * @fair: the device's
+ * @account: what fair_charge() returned
+ *
+ * In any context.  Lets in who waits, if somebody does.
+ */
+void fair_discharge(struct fair *fair, struct fair_account *account)
+{
+	if (!account)
+		return;
+	fair_drop(fair, account);
+	atomic_dec(&fair->used);
+	/* Whoever enters the line looks for room after it said that it waits. */
+	smp_mb__after_atomic();
+	if (atomic_read(&fair->waiters) && fair_worth_waking(fair))
+		fair_wake(fair);
+}
+
+/* A device's fairness */
+
+static void fair_init_account(struct fair_account *account)
+{
+	INIT_LIST_HEAD(&account->node);
+	init_waitqueue_head(&account->wait);
+}
+
+/**
+ * fair_create() - fairness for a device, which has no requests yet
+ * @q: its queue
+ * @ratio: the knob; see struct fair
+ *
+ * May sleep.  Return: to be given to fair_destroy(); NULL without memory.
+ */
+struct fair *fair_create(struct request_queue *q, const unsigned int *ratio)
+{
+	struct fair *fair = kvzalloc_node(sizeof(*fair), GFP_KERNEL, q->node);
+	unsigned int i;
+
+	if (!fair)
+		return NULL;
+	fair->ratio = ratio;
+	spin_lock_init(&fair->lock);
+	INIT_LIST_HEAD(&fair->waiting);
+	fair_init_account(&fair->others);
+	fair->others.weight = FAIR_WEIGHT;
+	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++)
+		fair_init_account(&fair->accounts[i]);
+	return fair;
+}
+
+/**
+ * fair_destroy() - the end of a device's fairness; warns if the books don't balance
+ * @fair: its requests have ended, and no task is inside its functions
+ *
+ * May sleep.
+ */
+void fair_destroy(struct fair *fair)
+{
+	unsigned int i;
+
+	WARN_ON_ONCE(atomic_read(&fair->used) || atomic_read(&fair->active) ||
+		     atomic_read(&fair->waiters));
+	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++)
+		WARN_ON_ONCE(atomic_read(&fair->accounts[i].holds));
+	kvfree(fair);
+}
+
+static void fair_show_account(const struct fair_account *account, const char *what, u64 number,
+			      struct seq_file *m)
+{
+	seq_printf(m, "%s %llu weight=%u used=%u waiting=%u\n", what, number, account->weight,
+		   fair_used(account), READ_ONCE(account->waiting));
+}
+
+/**
+ * fair_show() - write who has tags and who waits, one account a line
+ * @fair: the device's
+ * @m: for debugfs
+ *
+ * Return: 0.
+ */
+int fair_show(struct fair *fair, struct seq_file *m)
+{
+	unsigned int i;
+
+	seq_printf(m, "tags=%u used=%u waiting=%u\n", READ_ONCE(fair->total),
+		   atomic_read(&fair->used), atomic_read(&fair->waiters));
+	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++) {
+		const struct fair_account *account = &fair->accounts[i];
+		u64 name = READ_ONCE(account->name);
+
+		if (atomic_read(&account->holds) <= 0)
+			continue;
+		if (name & FAIR_CGROUP)
+			fair_show_account(account, "cgroup",
+					  (name & ~FAIR_CGROUP) >> FAIR_WEIGHT_BITS, m);
+		else if (name == FAIR_KERNEL)
+			fair_show_account(account, "kernel", 0, m);
+		else
+			fair_show_account(account, "process", account->tgid, m);
+	}
+	if (atomic_read(&fair->others.holds))
+		fair_show_account(&fair->others, "others", 0, m);
+	return 0;
+}
