@@ -18,7 +18,7 @@ SCRIPTS = Path(__file__).parent / "guest"
 
 @dataclass(frozen=True)
 class Bug:
-    """In `source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails, with the part's scheduler if it is one."""
+    """In `source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails, with the part as scheduler."""
 
     name: str
     part: str

@@ -3,9 +3,12 @@
 # Section 7.1 of the CPQ paper: a database with 100 queries of 10 I/Os each beside a web server with 10 of 5, and an
 # aggressor on the database's side. Each is a fio of its own, and with that a thread group.
 
-# tenant NAME: this shell and its children are charged to that cgroup from now on.
+# tenant NAME: this shell and its children are charged to that cgroup from now on; all have the same weight.
 tenant() {
 	mkdir -p "/sys/fs/cgroup/$1"
+	for weight in io.sluice.weight io.bfq.weight; do
+		[ ! -e "/sys/fs/cgroup/$1/$weight" ] || echo 100 >"/sys/fs/cgroup/$1/$weight"
+	done
 	echo 0 >"/sys/fs/cgroup/$1/cgroup.procs"
 }
 
@@ -33,11 +36,6 @@ aggressor() {
 	esac
 }
 
-# set_knob NAME VALUE: for a scheduler that has such a knob.
-set_knob() {
-	[ ! -e "$Q/iosched/$1" ] || echo "$2" >"$Q/iosched/$1"
-}
-
 measure() {
 	application database database 100 10 &
 	waited=$!
@@ -55,11 +53,8 @@ measure() {
 	done
 }
 
-if [ -n "$CGROUPS" ]; then
-	echo +io +memory >/sys/fs/cgroup/cgroup.subtree_control
-	set_knob cgroup_fairness 1
-fi
-[ -z "$UNFAIR" ] || set_knob max_tgroup_io_ratio 100
+[ -z "$CGROUPS" ] || echo +io +memory >/sys/fs/cgroup/cgroup.subtree_control
+[ -z "$UNFAIR" ] || echo 100 >"$Q/iosched/max_tgroup_io_ratio"
 # What is written is to reach the disk while it is measured.
 sysctl -qw vm.dirty_background_bytes=1048576
 watched measure
