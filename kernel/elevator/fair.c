@@ -313,10 +313,13 @@ static struct fair_account *fair_set(struct fair *fair, u64 name)
 	return &fair->accounts[hash_64(name, FAIR_SET_BITS) * FAIR_WAYS];
 }
 
+/* Whose last hold goes may be somebody else's at once, of another weight. */
 static __always_inline void fair_drop(struct fair *fair, struct fair_account *account)
 {
+	unsigned int weight = account->weight;
+
 	if (atomic_dec_and_test(&account->holds))
-		atomic_sub(account->weight, &fair->active);
+		atomic_sub(weight, &fair->active);
 }
 
 /* Holds a place that has that name, if it still has it. */

@@ -46,6 +46,7 @@ knob fifo_batch 16 1 1024
 knob fore_timeout 2000 1 60000
 knob front_merges 1 0 1
 knob io_threshold 1000 0 1000000
+knob max_tgroup_io_ratio 50 1 100
 knob prio_aging_expire 10000 0 600000
 knob read_expire 250 0 600000
 knob slice_idle 1000 0 100000
