@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# While two thread groups want tags each has its part of them and of the I/Os; one alone has all; max_tgroup_io_ratio
+# says how large a part is, and 100 that there is none, at once; real time is outside.
+. ./lib.sh
+
+accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
+
+# readers NAME THREADS [OPTION…]: a process whose threads each read with a depth of 1; its number in $reader.
+readers() {
+	name=$1 threads=$2
+	shift 2
+	fio --thread --name="$name" --filename="$DEV" --direct=1 --ioengine=psync --numjobs="$threads" --rw=randread --bs=4k \
+		--size=64m --time_based --runtime=60 --group_reporting --minimal \
+		--output="/out/$name" "$@" &
+	reader=$!
+}
+
+# has PROCESS: the tags that it has, in $used, and the tasks that wait for one, in $waiting.
+has() {
+	used=0 waiting=0
+	while read -r what number _ tags wait; do
+		if [ "$what $number" = "process $1" ]; then
+			used=${tags#used=} waiting=${wait#waiting=}
+		fi
+	done <$accounts
+}
+
+# settle PROCESS TASKS: wait until so many of its tasks have or want a tag.
+settle() {
+	for _ in $(seq 1000); do
+		has "$1"
+		[ $((used + waiting)) -lt "$2" ] || return 0
+		sleep 0.01
+	done
+	fail "process $1 has no $2 tasks: $(cat $accounts)"
+}
+
+# expect WHAT PROCESS LEAST MOST: the most tags that it has in some looks.
+expect() {
+	most=0
+	for _ in $(seq 100); do
+		has "$2"
+		[ "$used" -le $most ] || most=$used
+	done
+	echo "$1: $most tags"
+	if [ $most -lt "$3" ] || [ $most -gt "$4" ]; then
+		fail "$1: $most tags, not $3 to $4: $(cat $accounts)"
+	fi
+}
+
+# done_by PROCESS: I/Os that it has done.
+done_by() {
+	awk '$1 == "syscr:" { print $2 }' "/proc/$1/io"
+}
+
+# share SECONDS: of the I/Os from now on those of $few, in per cent.
+share() {
+	before_many=$(done_by $many) before_few=$(done_by $few)
+	sleep "$1"
+	read_many=$(($(done_by $many) - before_many)) read_few=$(($(done_by $few) - before_few))
+	echo "many read $read_many, few $read_few"
+	percent=$((read_few * 100 / (read_many + read_few)))
+}
+
+disk emmc data=none
+scheduler cpq
+echo 128 >"$Q/nr_requests"
+
+readers many 300
+many=$reader
+settle "$many" 280
+expect "many alone" "$many" 125 128
+readers few 50
+few=$reader
+settle "$few" 45
+sleep 0.1
+expect "many beside few" "$many" 60 64
+expect "few beside many" "$few" 45 50
+share 1
+[ $percent -ge 40 ] || fail "few have $percent % of the I/Os"
+
+# Under load: 100 is for all, at once; whoever has more than a new part gets none until it has less.
+echo 100 >"$Q/iosched/max_tgroup_io_ratio"
+sleep 0.1
+[ "$(cat $accounts)" = "tags=128 used=0 waiting=0" ] || fail "switched off: $(cat $accounts)"
+share 0.5
+[ $percent -le 25 ] || fail "few have $percent % of the I/Os without fairness"
+echo 20 >"$Q/iosched/max_tgroup_io_ratio"
+sleep 0.1
+expect "many, of which each may have 20 %" "$many" 20 26
+expect "few, of which each may have 20 %" "$few" 20 26
+echo 100 >"$Q/iosched/max_tgroup_io_ratio"
+sleep 0.1
+echo 50 >"$Q/iosched/max_tgroup_io_ratio"
+sleep 0.1
+expect "many beside few again" "$many" 60 64
+share 0.5
+[ $percent -ge 40 ] || fail "few have $percent % of the I/Os, switched on again"
+
+# Who is alone again has all, real time is outside, and nobody has anything in the end.
+kill $few
+wait $few || :
+sleep 0.1
+expect "many alone again" "$many" 125 128
+readers urgent 20 --prioclass=1
+urgent=$reader
+until [ "$(done_by $urgent)" -gt 100 ]; do
+	sleep 0.01
+done
+expect "real time" "$urgent" 0 0
+has "$urgent"
+[ "$waiting" = 0 ] || fail "$waiting tasks of real time wait"
+kill $many $urgent
+wait $many $urgent || :
+[ "$(cat $accounts)" = "tags=128 used=0 waiting=0" ] || fail "in the end: $(cat $accounts)"
+scheduler none
