@@ -46,7 +46,7 @@
 /* Kernel threads whose last bio is remembered. */
 #define FAIR_SEEN 16
 
-/* A cgroup's name has its number, never used again, and its weight; a thread group's neither. */
+/* A cgroup's name has its inode number, never used again, and its weight; a thread group's neither. */
 #define FAIR_CGROUP BIT_ULL(63)
 #define FAIR_WEIGHT_BITS 10
 #define FAIR_KERNEL 1ULL
@@ -216,7 +216,7 @@ void fair_unregister(void)
 
 static u64 fair_cgroup_name(struct cgroup_subsys_state *css, unsigned int weight)
 {
-	return FAIR_CGROUP | css->serial_nr << FAIR_WEIGHT_BITS | weight;
+	return FAIR_CGROUP | cgroup_id(css->cgroup) << FAIR_WEIGHT_BITS | weight;
 }
 
 /* The name of the nearest cgroup with a weight; 0 if there is none. */
