@@ -248,13 +248,35 @@ static struct fair_seen *fair_seen(struct fair *fair)
 	return &fair->seen[hash_ptr(current, ilog2(FAIR_SEEN))];
 }
 
-/* What the current kernel thread's last bio said. */
+/* Who caused a bio that a kernel thread brings: the cgroup that dirtied it, or all such threads together. */
+static u64 fair_bio_cause(struct bio *bio)
+{
+	struct cgroup_subsys_state *css;
+	u64 name = FAIR_KERNEL;
+
+	rcu_read_lock();
+	css = bio_blkcg_css(bio);
+	if (css && css->parent)
+		name = fair_weighted(css) ?: fair_cgroup_name(css, FAIR_WEIGHT);
+	rcu_read_unlock();
+	return name;
+}
+
+/*
+ * What the current kernel thread's bio says: a large one is queued in parts, of which
+ * bio_merge sees only the last, but until then the rest waits in the task's list; else
+ * the last one that it brought.
+ */
 static noinline u64 fair_kernel_cause(struct fair *fair)
 {
+	struct bio *rest = current->bio_list ? current->bio_list->tail : NULL;
 	struct fair_seen *seen = fair_seen(fair);
-	/* The name isn't newer than the task that is read next. */
-	u64 name = smp_load_acquire(&seen->name);
+	u64 name;
 
+	if (rest)
+		return fair_bio_cause(rest);
+	/* The name isn't newer than the task that is read next. */
+	name = smp_load_acquire(&seen->name);
 	return READ_ONCE(seen->task) == current ? name : FAIR_KERNEL;
 }
 
@@ -288,18 +310,12 @@ static __always_inline u64 fair_cause(struct fair *fair)
  */
 void fair_see(struct fair *fair, struct bio *bio)
 {
-	struct cgroup_subsys_state *css;
 	struct fair_seen *seen;
 	u64 name;
 
 	if (likely(!(current->flags & PF_KTHREAD)))
 		return;
-	rcu_read_lock();
-	css = bio_blkcg_css(bio);
-	name = css ? fair_weighted(css) : 0;
-	if (!name)
-		name = css && css->parent ? fair_cgroup_name(css, FAIR_WEIGHT) : FAIR_KERNEL;
-	rcu_read_unlock();
+	name = fair_bio_cause(bio);
 	seen = fair_seen(fair);
 	WRITE_ONCE(seen->task, current);
 	/* Whoever sees the name sees whose it is. */
