@@ -15,6 +15,7 @@
 
 #define WORKERS 64
 #define SECTOR 512
+#define FLAGS (CLONE_VM | CLONE_VFORK | SIGCHLD)
 
 static char sector[SECTOR] __attribute__((aligned(4096)));
 static char stack[16384] __attribute__((aligned(16)));
@@ -30,8 +31,7 @@ static int work(off_t place, long processes)
 	int status;
 
 	while (processes--) {
-		pid_t child = clone(one_read, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD,
-				    &place);
+		pid_t child = clone(one_read, stack + sizeof(stack), FLAGS, &place);
 
 		if (child < 0 || waitpid(child, &status, 0) < 0 || status)
 			return 1;

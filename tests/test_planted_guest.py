@@ -87,6 +87,7 @@ FAIR = (
     ("only-its-own-weight", "css = css->parent) {", "css = NULL) {", "cpq-fair-weights"),
     ("any-weight", "if (!weight || weight > FAIR_WEIGHT_MAX)", "if (false)", "cpq-fair-weights"),
     ("flusher-charged", "READ_ONCE(seen->task) == current ? name : FAIR_KERNEL", "FAIR_KERNEL", "cpq-fair-writeback"),
+    ("parts-unseen", "\tif (rest)\n", "\tif (false)\n", "cpq-fair-writeback"),
     ("hold-not-dropped", "\tfair_drop(fair, account);\n\treturn jiffies", "\treturn jiffies", "cpq-fair-storm"),
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
 )

@@ -46,7 +46,7 @@
 /* Kernel threads whose last bio is remembered. */
 #define FAIR_SEEN 16
 
-/* A cgroup's name has its inode number, never used again, and its weight; a thread group's neither. */
+/* A cgroup's name has its inode number, never used again, and its weight. */
 #define FAIR_CGROUP BIT_ULL(63)
 #define FAIR_WEIGHT_BITS 10
 #define FAIR_KERNEL 1ULL
@@ -248,7 +248,7 @@ static struct fair_seen *fair_seen(struct fair *fair)
 	return &fair->seen[hash_ptr(current, ilog2(FAIR_SEEN))];
 }
 
-/* Who caused a bio that a kernel thread brings: the cgroup that dirtied it, or all such threads together. */
+/* Who caused a kernel thread's bio: the cgroup that dirtied it, or all such threads together. */
 static u64 fair_bio_cause(struct bio *bio)
 {
 	struct cgroup_subsys_state *css;

@@ -49,7 +49,7 @@ going() {
 	tries=40
 	for load in $loads; do
 		until [ "$(done_by "$load")" -gt "$1" ]; do
-			[ $tries -gt 0 ] || fail "process $load stands still: $(cat "$Q/scheduler" $accounts)"
+			[ "$tries" -gt 0 ] || fail "process $load stands still: $(cat "$Q/scheduler" $accounts)"
 			tries=$((tries - 1))
 			sleep 0.05
 		done

@@ -41,7 +41,7 @@ ratio() {
 	read_first=$(($(done_by $first) - before_first)) read_second=$(($(done_by $second) - before_second))
 	tenths=$((read_first * 10 / read_second))
 	echo "$read_first : $read_second"
-	if [ $tenths -lt "$1" ] || [ $tenths -gt "$2" ]; then
+	if [ "$tenths" -lt "$1" ] || [ "$tenths" -gt "$2" ]; then
 		fail "$read_first : $read_second, not $1 to $2 tenths"
 	fi
 }

@@ -7,9 +7,10 @@
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
 cgroups=/sys/fs/cgroup
 
-# dirty CGROUP FILE
+# dirty CGROUP FILE: by bios that are queued in many parts.
 dirty() {
-	sh -euc 'echo $$ >"$1/cgroup.procs"; exec dd if=/dev/zero of="$2" bs=64k count=256 status=none' sh "$cgroups$1" "/tmp/mnt/$2"
+	sh -euc 'echo $$ >"$1/cgroup.procs"; exec dd if=/dev/zero of="$2" bs=64k count=256 status=none' sh "$cgroups$1" \
+		"/tmp/mnt/$2"
 }
 
 # number CGROUP: as its account has it.
@@ -45,6 +46,10 @@ echo 0 >"$Q/wbt_lat_usec"
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 
 dirty /plain plain
+written_back "cgroup $(number /plain) weight=100"
+# Every other page, each with a bio of its own.
+sh -euc 'echo $$ >"$1/cgroup.procs"; exec fio --name=pages --filename=/tmp/mnt/plain --rw=write:4k --bs=4k --size=16m \
+	--overwrite=1 --fallocate=none --end_fsync=0 --output=/out/fio' sh $cgroups/plain
 written_back "cgroup $(number /plain) weight=100"
 echo 300 >$cgroups/heavy/io.sluice.weight
 echo 50 >$cgroups/light/io.sluice.weight

@@ -41,10 +41,10 @@ expect() {
 	most=0
 	for _ in $(seq 100); do
 		has "$2"
-		[ "$used" -le $most ] || most=$used
+		[ "$used" -le "$most" ] || most=$used
 	done
 	echo "$1: $most tags"
-	if [ $most -lt "$3" ] || [ $most -gt "$4" ]; then
+	if [ "$most" -lt "$3" ] || [ "$most" -gt "$4" ]; then
 		fail "$1: $most tags, not $3 to $4: $(cat $accounts)"
 	fi
 }
@@ -78,14 +78,14 @@ sleep 0.1
 expect "many beside few" "$many" 60 64
 expect "few beside many" "$few" 45 50
 share 1
-[ $percent -ge 40 ] || fail "few have $percent % of the I/Os"
+[ "$percent" -ge 40 ] || fail "few have $percent % of the I/Os"
 
 # Under load: 100 is for all, at once; whoever has more than a new part gets none until it has less.
 echo 100 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
 [ "$(cat $accounts)" = "tags=128 used=0 waiting=0" ] || fail "switched off: $(cat $accounts)"
 share 0.5
-[ $percent -le 25 ] || fail "few have $percent % of the I/Os without fairness"
+[ "$percent" -le 25 ] || fail "few have $percent % of the I/Os without fairness"
 echo 20 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
 expect "many, of which each may have 20 %" "$many" 20 26
@@ -96,11 +96,13 @@ echo 50 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
 expect "many beside few again" "$many" 60 64
 share 0.5
-[ $percent -ge 40 ] || fail "few have $percent % of the I/Os, switched on again"
+[ "$percent" -ge 40 ] || fail "few have $percent % of the I/Os, switched on again"
 
 # Who is alone again has all, real time is outside, and nobody has anything in the end.
 kill $few
 wait $few || :
+sleep 0.1
+echo 20 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
 expect "many alone again" "$many" 125 128
 readers urgent 20 --prioclass=1
