@@ -2,7 +2,7 @@
 /*
  * short_lived DEVICE PROCESSES - each process reads one sector past the page cache and ends; WORKERS are there at once
  *
- * A process shares its parent's memory, so that the time goes into what is tested; it has
+ * A process shares what it can with its parent, so that the time goes into what is tested; it has
  * a number and a start of its own nevertheless.  Exit status 1 if one could not read.
  */
 #define _GNU_SOURCE
@@ -15,7 +15,7 @@
 
 #define WORKERS 64
 #define SECTOR 512
-#define FLAGS (CLONE_VM | CLONE_VFORK | SIGCHLD)
+#define FLAGS (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_VFORK | SIGCHLD)
 
 static char sector[SECTOR] __attribute__((aligned(4096)));
 static char stack[16384] __attribute__((aligned(16)));
