@@ -138,6 +138,7 @@ enum cpq_why { CPQ_WHY_URGENT, CPQ_WHY_AGED, CPQ_WHY_DEADLINE, CPQ_WHY_SECTOR };
  * @batch: requests left in the batch
  * @starved: batches of reads since one of writes, while writes waited
  * @served: requests dispatched since the scheduler was chosen
+ * @read_came: jiffies when a read came
  * @issued: dispatched and unfinished by direction; changes without the lock
  */
 struct cpq_queue {
@@ -147,6 +148,7 @@ struct cpq_queue {
 	unsigned int batch;
 	unsigned int starved;
 	u64 served;
+	unsigned long read_came;
 	atomic_t issued[2];
 };
 
@@ -185,7 +187,6 @@ struct cpq_background {
  * @fore_think_ns: mean time from then until its next one came
  * @fore_came: jiffies when it came; read without the lock
  * @fore_sync: its issuer waits for it
- * @read_came: jiffies when a read came
  * @writes_held: only writes wait, for one to leave the device; changes without the lock
  * @background: who is background
  * @timer: reruns the queues when a hold ends
@@ -223,7 +224,6 @@ struct cpq_data {
 	u64 fore_think_ns;
 	unsigned long fore_came;
 	bool fore_sync;
-	unsigned long read_came;
 	bool writes_held;
 	struct cpq_background *background;
 	struct hrtimer timer;
@@ -449,7 +449,10 @@ static enum hrtimer_restart cpq_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* The queue that goes next of those in @waiting, which isn't empty; CPQ_QUEUES: hold them. */
+/*
+ * The queue that goes next of those in @waiting, which isn't empty and leaves out what
+ * waits for writes; CPQ_QUEUES: hold them.
+ */
 static unsigned int cpq_next_queue(struct cpq_data *cpq, unsigned long waiting)
 {
 	unsigned long back = waiting & CPQ_BACK_BITS;
@@ -457,7 +460,7 @@ static unsigned int cpq_next_queue(struct cpq_data *cpq, unsigned long waiting)
 	if (waiting & CPQ_RT_BITS)
 		return __ffs(waiting);
 	if (!back) {
-		if (cpq->turn == CPQ_BACK)
+		if (cpq->turn == CPQ_BACK && !(cpq->waiting & CPQ_BACK_BITS))
 			cpq_begin_turn(cpq, CPQ_FORE);
 		return __ffs(waiting);
 	}
@@ -493,10 +496,24 @@ static unsigned int cpq_direction(const struct cpq_data *cpq, struct cpq_queue *
 {
 	if (!queue->set[WRITE].queued)
 		return READ;
-	if (queue->set[READ].queued && queue->starved++ < READ_ONCE(cpq->writes_starved))
+	if (queue->set[READ].queued && queue->starved < READ_ONCE(cpq->writes_starved))
 		return READ;
-	queue->starved = 0;
 	return WRITE;
+}
+
+/* Begins a batch, with the oldest if its deadline has passed: that one, or NULL. */
+static struct request *cpq_begin_batch(struct cpq_data *cpq, struct cpq_queue *queue,
+				       unsigned int dir)
+{
+	struct request *rq = cpq_oldest(&queue->set[dir]);
+
+	queue->dir = dir;
+	queue->batch = READ_ONCE(cpq->fifo_batch);
+	if (dir == WRITE)
+		queue->starved = 0;
+	else if (queue->set[WRITE].queued)
+		queue->starved++;
+	return rq && cpq_expired(cpq, rq, dir) ? rq : NULL;
 }
 
 /* The next one of a direction in the sweep, if there is one that may go. */
@@ -520,37 +537,50 @@ static unsigned int cpq_direction_inside(const struct cpq_data *cpq, unsigned in
 	return inside;
 }
 
-/*
- * Whether a write must wait for another one to leave the device, as somebody reads and
- * the next read would find a device full of writes.
- */
-static bool cpq_writes_full(const struct cpq_data *cpq)
+/* Whether somebody reads who is as urgent as a queue, or more. */
+static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queue *queue)
 {
-	unsigned int most = cpq_direction_inside(cpq, READ) ? CPQ_WRITES_BESIDE_READS : 1;
+	const struct cpq_queue *other;
 
-	return time_before_eq(jiffies, cpq->read_came + CPQ_READER_JIFFIES) &&
-	       cpq_direction_inside(cpq, WRITE) >= most;
+	for (other = cpq->queue; other <= queue; other++)
+		if (time_before_eq(jiffies, other->read_came + CPQ_READER_JIFFIES))
+			return true;
+	return false;
 }
 
-/* The queue's next in order; NULL where all waits for writes: to a zone, or to leave the device. */
+/*
+ * Whether a queue's writes must wait for one to leave the device, since the next read
+ * of somebody as urgent would find a device full of writes.  RT waits for nobody.
+ */
+static bool cpq_writes_full(const struct cpq_data *cpq, const struct cpq_queue *queue)
+{
+	unsigned int most;
+
+	if (BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue))
+		return false;
+	most = cpq_direction_inside(cpq, READ) ? CPQ_WRITES_BESIDE_READS : 1;
+	return cpq_direction_inside(cpq, WRITE) >= most;
+}
+
+/*
+ * The queue's next in order; NULL where all waits for writes: to a zone, or to leave the
+ * device.  While a batch of writes waits for that, reads go by sector and count for no batch.
+ */
 static struct request *cpq_pick(struct cpq_data *cpq, struct cpq_queue *queue, enum cpq_why *why)
 {
+	bool begins = !queue->batch || !queue->set[queue->dir].queued;
+	unsigned int dir = begins ? cpq_direction(cpq, queue) : queue->dir;
 	struct request *rq = NULL;
 
 	*why = CPQ_WHY_SECTOR;
-	if (!queue->batch || !queue->set[queue->dir].queued) {
-		queue->dir = cpq_direction(cpq, queue);
-		queue->batch = READ_ONCE(cpq->fifo_batch);
-		rq = cpq_oldest(&queue->set[queue->dir]);
-		if (rq && cpq_expired(cpq, rq, queue->dir))
-			*why = CPQ_WHY_DEADLINE;
-		else
-			rq = NULL;
-	}
-	if (queue->dir == WRITE && !(BIT(queue - cpq->queue) & CPQ_RT_BITS) && cpq_writes_full(cpq))
+	if (dir == WRITE && cpq_writes_full(cpq, queue))
 		return cpq_sweep(cpq, queue, READ);
-	if (!rq)
-		rq = cpq_sweep(cpq, queue, queue->dir);
+	if (begins)
+		rq = cpq_begin_batch(cpq, queue, dir);
+	if (rq)
+		*why = CPQ_WHY_DEADLINE;
+	else
+		rq = cpq_sweep(cpq, queue, dir);
 	if (!rq && queue->set[READ].queued) {
 		queue->dir = READ;
 		rq = cpq_sweep(cpq, queue, READ);
@@ -658,7 +688,8 @@ static struct request *cpq_take(struct cpq_data *cpq)
 		rq = cpq_pick(cpq, &cpq->queue[i], &why);
 		if (rq)
 			return cpq_issue(cpq, rq, CPQ_ISSUED, why);
-		waiting &= ~BIT(i);
+		/* What is kept free for reads is not for who is less urgent. */
+		waiting &= cpq_writes_full(cpq, &cpq->queue[i]) ? BIT(i) - 1 : ~BIT(i);
 	}
 	return NULL;
 }
@@ -671,15 +702,15 @@ static struct request *cpq_take_next(struct cpq_data *cpq)
 {
 	struct request *rq = cpq_take(cpq);
 
-	if (rq || READ_ONCE(cpq->held) || !cpq_writes_full(cpq))
+	if (rq || READ_ONCE(cpq->held))
 		return rq;
 	WRITE_ONCE(cpq->writes_held, true);
 	/* Pairs with cpq_requeue_request(): it sees that we wait, or we see that it has left. */
 	smp_mb();
-	if (cpq_writes_full(cpq))
-		return NULL;
-	WRITE_ONCE(cpq->writes_held, false);
-	return cpq_take(cpq);
+	rq = cpq_take(cpq);
+	if (rq || !cpq_direction_inside(cpq, WRITE))
+		WRITE_ONCE(cpq->writes_held, false);
+	return rq;
 }
 
 static struct request *cpq_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -820,7 +851,7 @@ static void cpq_enqueue(struct cpq_data *cpq, struct request *rq)
 		cpq_fore_came(cpq, rq);
 	cpq_put(rq, queue, CPQ_QUEUED);
 	if (rq_data_dir(rq) == READ)
-		cpq->read_came = jiffies;
+		queue->read_came = jiffies;
 	rq_set_add(&queue->set[rq_data_dir(rq)], rq);
 	WRITE_ONCE(cpq->waiting, cpq->waiting | bit);
 	if (!competed && cpq_competing(cpq))
@@ -1083,10 +1114,10 @@ static int cpq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	INIT_LIST_HEAD(&cpq->urgent);
 	cpq->q = q;
 	cpq->fore_came = jiffies - CPQ_FOREGROUND_JIFFIES;
-	cpq->read_came = jiffies - CPQ_READER_JIFFIES - 1;
 	for (i = 0; i < CPQ_QUEUES; i++) {
 		rq_set_init(&cpq->queue[i].set[READ]);
 		rq_set_init(&cpq->queue[i].set[WRITE]);
+		cpq->queue[i].read_came = jiffies - CPQ_READER_JIFFIES - 1;
 	}
 	cpq_set_defaults(cpq);
 	sluice_hrtimer_setup(&cpq->timer, cpq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);

@@ -23,6 +23,21 @@ run() {
 		fail "fio: $*"
 }
 
+# replay NAME BATCH OFFSET…: writes of 4 KiB at these KiB, so many in each plug.
+replay() {
+	name=$1 batch=$2
+	shift 2
+	printf 'fio version 2 iolog\n%s add\n%s open\n' "$DEV" "$DEV" >/tmp/iolog
+	for offset; do
+		echo "$DEV write $((offset * 1024)) 4096" >>/tmp/iolog
+	done
+	echo "$DEV close" >>/tmp/iolog
+	echo >$tracing/trace
+	fio --thread --direct=1 --ioengine=libaio --iodepth=48 --iodepth_batch="$batch" --read_iolog=/tmp/iolog \
+		--output=/out/fio --name="$name" || fail "fio: $name: $(cat /out/fio)"
+	cp $tracing/trace /out/trace
+}
+
 for profile in ssd hdd; do
 	disk $profile queue_depth=1 slots=1
 	scheduler "$SCHEDULER"
@@ -41,6 +56,13 @@ for profile in ssd hdd; do
 	merged bio_frontmerge 64 "$profile, gaps"
 	run --name=reads --rw=read
 	merged bio_backmerge 100 "$profile, reads"
+
+	# A plug's request that begins where a waiting one ends: neither of its bios saw it.
+	replay insertion 2 512 640 0 128 8 4 136 132 256 384 264 260 392 388
+	merged rq_merge 4 "$profile, insertion"
+	# What came in one plug was sorted by a dispatch before anything looked for a merge.
+	replay sorted 12 0 12 24 36 48 60 72 84 96 108 120 132 16 28 40 52 64 76 88 100 112 124 136 4
+	merged bio_backmerge 9 "$profile, sorted"
 
 	# Neighbours of different ranks stay apart: one rank writes every other 4 KiB, another what is between.
 	run --rw=write:4k --verify=crc32c --name=even --prioclass=1 --name=odd --prioclass=2 --offset=4k
