@@ -23,6 +23,9 @@ IOPRIO_GET = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390
 SCHED_FIFO, SCHED_RR, SCHED_IDLE = 1, 2, 5
 SECTOR_KIB = 0.5
 DEFAULT_WEIGHT = 100
+# The schedulers that share by weight, each with the file that it knows; both take 1 to 1000, io.weight up to 10000.
+WEIGHT_FILES = {"bfq": "io.bfq.weight", "cpq": "io.sluice.weight"}
+MOST_WEIGHT = 1000
 # What io.stat counts, by the name of its limit in io.max.
 LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
 
@@ -89,12 +92,13 @@ class Group:
     """A cgroup: what it and those below it have used of the disk, its weights, its limits in io.max.
 
     `used` and `limits` are as in io.stat and io.max: rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops. `weight` is
-    what it was given in io.weight or io.bfq.weight, `bfq_weight` the latter: the only one that bfq knows.
+    the first that it was given in io.weight, io.bfq.weight and io.sluice.weight; `heard` has that of each scheduler
+    that knows only a file of its own.
     """
 
     used: Mapping[str, float]
     weight: int
-    bfq_weight: int
+    heard: Mapping[str, int]
     limits: str
 
     @property
@@ -318,14 +322,15 @@ def _groups(disk: Disk, root: Path) -> dict[str, Group]:
         line = _of_disk(Path(folder, "io.stat"), disk) if "io.stat" in files else None
         if line is not None:
             path = Path(folder)
-            weight, bfq_weight = (_weight(path / name, disk) for name in ("io.weight", "io.bfq.weight"))
+            heard = {name: _weight(path / file, disk) for name, file in WEIGHT_FILES.items()}
+            weights = (_weight(path / "io.weight", disk), *heard.values())
             found["" if path == top else f"/{path.relative_to(top)}"] = Group(
                 used={
                     **dict.fromkeys(LIMITS.values(), 0),
                     **{key: int(n) for key, n in re.findall(r"\b(\w+)=(\d+)", line)},
                 },
-                weight=bfq_weight if weight == DEFAULT_WEIGHT else weight,
-                bfq_weight=bfq_weight,
+                weight=next((weight for weight in weights if weight != DEFAULT_WEIGHT), DEFAULT_WEIGHT),
+                heard=heard,
                 limits=_of_disk(path / "io.max", disk) or "",
             )
     return found
@@ -334,7 +339,8 @@ def _groups(disk: Disk, root: Path) -> dict[str, Group]:
 def _weight(path: Path, disk: Disk) -> int:
     """A cgroup's weight for a disk, else for all."""
     text = _text(path) or str(DEFAULT_WEIGHT)
-    return int((_of_disk_in(text, disk) or text.splitlines()[0]).split()[-1])
+    number = (_of_disk_in(text, disk) or text.splitlines()[0]).split()[-1]
+    return DEFAULT_WEIGHT if number == "default" else int(number)
 
 
 def cost_enabled(disk: Disk, root: Path = Path("/")) -> bool | None:

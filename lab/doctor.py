@@ -167,30 +167,35 @@ def _rank(rank: tuple[str, int]) -> str:
 
 
 def ignored_weights(case: Case) -> Finding | None:
-    """Sibling cgroups with different weights use the disk, and nothing shares it by weight."""
+    """Sibling cgroups with different weights use the disk, and nothing shares it by these."""
     disk, groups = case.disk, case.load.groups
     pair = next(_unequal(groups), ())
-    unheard = [path for path in pair if groups[path].weight != groups[path].bfq_weight]
-    if not pair or case.cost or not case.full or (disk.scheduler == "bfq" and not unheard):
+    sharer = "cpq" if disk.scheduler == "cpq" else "bfq"
+    file = disks.WEIGHT_FILES[sharer]
+    meant = {path: min(groups[path].weight, disks.MOST_WEIGHT) for path in pair}
+    unheard = [path for path in pair if meant[path] != groups[path].heard[sharer]]
+    if not pair or case.cost or not case.full or (disk.scheduler == sharer and not unheard):
         return None
     seen = ", ".join(f"{path} has weight {groups[path].weight}" for path in pair)
-    if disk.scheduler == "bfq":
-        why = "bfq knows io.bfq.weight, not io.weight"
+    if disk.scheduler == sharer:
+        why = f"{sharer} knows {file} and no other weight"
     else:
         why = f"{disk.scheduler} ignores weights, and the kernel's cost model (io.cost.qos) is off for this disk"
-    if "bfq" in disk.offered:
-        file = f"{disk.folder}/queue/scheduler"
-        change = [("bfq", disk.scheduler, file)] if disk.scheduler != "bfq" else []
-        change += [
-            (str(groups[path].weight), str(groups[path].bfq_weight), f"/sys/fs/cgroup{path}/io.bfq.weight")
-            for path in unheard
-        ]
-        lines = tuple(f"echo {new} > {file}" for new, _, file in change)
-        return Finding("weights-ignored", seen, why, lines, tuple(f"echo {old} > {file}" for _, old, file in change))
+    if sharer in disk.offered:
+        change = [(sharer, disk.scheduler, f"{disk.folder}/queue/scheduler")] if disk.scheduler != sharer else []
+        change += [(str(meant[path]), _told(sharer, groups[path]), f"/sys/fs/cgroup{path}/{file}") for path in unheard]
+        lines = tuple(f"echo {new} > {where}" for new, _, where in change)
+        return Finding("weights-ignored", seen, why, lines, tuple(f"echo {old} > {where}" for _, old, where in change))
     if case.cost is None:
         return None
     line = f"echo '{disk.number} enable=%d' > /sys/fs/cgroup/io.cost.qos"
     return Finding("weights-ignored", seen, why, (line % 1,), (line % 0,))
+
+
+def _told(sharer: str, group: Group) -> str:
+    """What a cgroup's own file said; of cpq's the default is a word, since 100 is a weight like any other."""
+    weight = group.heard[sharer]
+    return "default" if sharer == "cpq" and weight == disks.DEFAULT_WEIGHT else str(weight)
 
 
 def _unequal(groups: Mapping[str, Group]) -> Iterator[tuple[str, str]]:

@@ -214,7 +214,7 @@ def test_the_scheduler_that_is_advised_exists_and_knows_the_priorities(
     assert "database" in finding.seen and "backup" in finding.seen
 
 
-@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "mq-prio", "cpq"])
+@pytest.mark.parametrize("scheduler", ["none", "mq-deadline", "kyber", "mq-prio"])
 def test_weights_that_nothing_follows_are_named(scheduler: str, tmp_path: Path) -> None:
     plant = replace(SSD, scheduler=scheduler, cgroups=WEIGHTS)
     [finding] = judged(plant, tmp_path)
@@ -257,6 +257,32 @@ def test_bfq_knows_its_own_weights_only(tmp_path: Path) -> None:
     [finding] = judged(replace(SSD, cgroups=heard, scheduler="bfq"), tmp_path / "unheard")
     assert finding.type == ("echo 50 > /sys/fs/cgroup/backup/io.bfq.weight",)
     assert finding.undo == ("echo 100 > /sys/fs/cgroup/backup/io.bfq.weight",)
+
+
+def test_cpq_knows_its_own_weights_only(tmp_path: Path) -> None:
+    plant = replace(SSD, cgroups=WEIGHTS, scheduler="cpq")
+    [finding] = judged(plant, tmp_path / "unheard")
+    assert finding.id == "weights-ignored" and "io.sluice.weight" in finding.why
+    assert finding.type == (
+        "echo 800 > /sys/fs/cgroup/shop/io.sluice.weight",
+        "echo 50 > /sys/fs/cgroup/backup/io.sluice.weight",
+    )
+    assert finding.undo[0] == "echo default > /sys/fs/cgroup/shop/io.sluice.weight"
+    heard = {
+        "/shop": Cgroup(files={"io.sluice.weight": "800"}),
+        "/backup": Cgroup(files={"io.sluice.weight": "default"}),
+    }
+    assert judged(replace(plant, cgroups=heard), tmp_path / "heard") == []
+    [finding] = judged(replace(SSD, cgroups=heard, scheduler="bfq"), tmp_path / "bfq")
+    assert finding.type == ("echo 800 > /sys/fs/cgroup/shop/io.bfq.weight",)
+
+
+def test_a_weight_that_its_file_refuses_is_not_advised(tmp_path: Path) -> None:
+    plant = replace(cpq(SSD), cgroups={"/shop": shop("default 5000"), "/backup": shop("default 100")})
+    [finding] = judged(plant, tmp_path)
+    assert finding.type == ("echo 1000 > /sys/fs/cgroup/shop/io.sluice.weight",)
+    heard = replace(plant.cgroups["/shop"], files={"io.weight": "default 5000", "io.sluice.weight": "1000"})
+    assert judged(replace(plant, cgroups={**plant.cgroups, "/shop": heard}), tmp_path / "heard") == []
 
 
 LIMITED = Plant(
