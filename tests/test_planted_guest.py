@@ -56,9 +56,10 @@ MQ_PRIO = (
 )
 CPQ = (
     ("merged-request-stays", "\tcpq_unlink(cpq, next);", "", "elevator-merges"),
+    ("no-insert-merge", "blk_mq_sched_try_insert_merge(q, rq, &free)", "false", "elevator-merges"),
     ("always-the-lowest", "rq_set_from(set, queue->pos[dir])", "rq_set_from(set, 0)", "cpq-order"),
-    ("writes-never-starve", "queue->starved++ < READ_ONCE(cpq->writes_starved)", "true", "cpq-order"),
-    ("deadline-ignored", "if (rq && cpq_expired(cpq, rq, queue->dir))", "if (false)", "cpq-order"),
+    ("writes-never-starve", "queue->starved < READ_ONCE(cpq->writes_starved)", "true", "cpq-order"),
+    ("deadline-ignored", "return rq && cpq_expired(cpq, rq, dir) ? rq : NULL;", "return NULL;", "cpq-order"),
     ("group-by-class", "cpq_listed(list, bio);", "false;", "cpq-groups"),
     ("idle-always-back", "(class == RQ_IDLE && list->idle)", "class == RQ_IDLE", "cpq-groups"),
     ("aged-stampede", "if (READ_ONCE(cpq->aged_inside) || cpq->aged_last)", "if (false)", "cpq-aging"),
@@ -76,6 +77,22 @@ CPQ = (
     ("unlimited-writeback", "READ_ONCE(cpq->async_depth) /", "CPQ_ASYNC_WHOLE /", "cpq-tags"),
     ("log-always", "READ_ONCE(cpq->cpq_log), rq, cpq_class(i)", "true, rq, cpq_class(i)", "cpq-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
+    ("writes-unbounded", "cpq_direction_inside(cpq, WRITE) >= most", "false", "cpq-writes"),
+    ("held-by-anybody", "other <= queue;", "other < cpq->queue + CPQ_QUEUES;", "cpq-writes"),
+    (
+        "reader-for-ever",
+        "if (time_before_eq(jiffies, other->read_came + CPQ_READER_JIFFIES))",
+        "if (true)",
+        "cpq-writes",
+    ),
+    (
+        "background-turn-lost",
+        "cpq->turn == CPQ_BACK && !(cpq->waiting & CPQ_BACK_BITS)",
+        "cpq->turn == CPQ_BACK",
+        "cpq-writes",
+    ),
+    ("background-slips-in", "? BIT(i) - 1 : ~BIT(i)", "? ~BIT(i) : ~BIT(i)", "cpq-writes"),
+    ("written-without-rerun", "rq_data_dir(rq) == WRITE && READ_ONCE(cpq->writes_held)", "false", "cpq-writes"),
 )
 FAIR = (
     ("never-discharged", "\tatomic_dec(&fair->used);", "", "cpq-fair"),
@@ -95,6 +112,13 @@ FAIR = (
 SHARED = (
     ("last-come-first", "h", "list_add_tail(&rq->queuelist, &", "list_add(&rq->queuelist, &", "{}-order"),
     ("no-range", "c", "if (value < least || value > most)", "if (value < least)", "{}-knobs"),
+    (
+        "front-not-resorted",
+        "c",
+        "\telv_rb_del(&set->sorted, rq);\n\telv_rb_add(&set->sorted, rq);\n",
+        "",
+        "elevator-merges",
+    ),
     ("no-front-merge", "c", "return sluice_front_merge(rq);", "return ELEVATOR_NO_MERGE;", "elevator-merges"),
 )
 IOLAT = (
@@ -119,6 +143,15 @@ BUGS = (
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))
         for name, suffix, right, wrong, test in SHARED
         for part in ("mq-prio", "cpq")
+    ),
+    # mq-prio sorts nothing that it doesn't index.
+    Bug(
+        "sorted-never-hashed",
+        "cpq",
+        "kernel/elevator/request-set.c",
+        "if (rq_is_hashed(rq) || (!RB_EMPTY_NODE(&rq->rb_node) && !sluice_rq_mergeable(rq)))",
+        "if (!RB_EMPTY_NODE(&rq->rb_node))",
+        "elevator-merges",
     ),
     *(Bug(name, "iolat", "bpf/iolat.bpf.c", right, wrong, f"iolat-{test}") for name, right, wrong, test in IOLAT),
 )

@@ -23,13 +23,15 @@ run() {
 		fail "fio: $*"
 }
 
-# replay NAME BATCH OFFSET…: writes of 4 KiB at these KiB, so many in each plug.
+# replay NAME BATCH OFFSET[+SIZE]…: writes at these KiB, of 4 KiB if not said; three or more in a batch are plugged.
 replay() {
 	name=$1 batch=$2
 	shift 2
 	printf 'fio version 2 iolog\n%s add\n%s open\n' "$DEV" "$DEV" >/tmp/iolog
 	for offset; do
-		echo "$DEV write $((offset * 1024)) 4096" >>/tmp/iolog
+		size=4
+		[ "$offset" = "${offset#*+}" ] || size=${offset#*+}
+		echo "$DEV write $((${offset%+*} * 1024)) $((size * 1024))" >>/tmp/iolog
 	done
 	echo "$DEV close" >>/tmp/iolog
 	echo >$tracing/trace
@@ -58,8 +60,11 @@ for profile in ssd hdd; do
 	merged bio_backmerge 100 "$profile, reads"
 
 	# A plug's request that begins where a waiting one ends: neither of its bios saw it.
-	replay insertion 2 512 640 0 128 8 4 136 132 256 384 264 260 392 388
-	merged rq_merge 4 "$profile, insertion"
+	replay insertion 3 512 640 768 0 128 256 8 4 520 136 132 648 264 260 776
+	merged rq_merge 3 "$profile, insertion"
+	# The larger one gets in front of one that it covers, and must be found there by the last.
+	replay moved 1 512 640 0 64 72 60+12 200 204 56
+	merged bio_frontmerge 2 "$profile, moved"
 	# What came in one plug was sorted by a dispatch before anything looked for a merge.
 	replay sorted 12 0 12 24 36 48 60 72 84 96 108 120 132 16 28 40 52 64 76 88 100 112 124 136 4
 	merged bio_backmerge 9 "$profile, sorted"
