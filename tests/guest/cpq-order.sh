@@ -124,11 +124,11 @@ echo 0 >"$Q/iosched/read_expire"
 run --name=fifo --rw=randread --iodepth=12 --number_ios=24 --randseed=9
 judge "$model" -v expire=0 -v batch=1 -v ios=24 -v lates=1
 
-# Batches of four; two of reads, then one of writes, while both wait.
+# Batches of four; two of reads, then one of writes, while both wait. Real time's writes don't wait for one another.
 echo 600000 >"$Q/iosched/read_expire"
 echo 4 >"$Q/iosched/fifo_batch"
 echo 2 >"$Q/iosched/writes_starved"
-run --iodepth=16 --number_ios=48 --name=reads --rw=randread --name=writes --rw=randwrite --offset=64m
+run --iodepth=16 --number_ios=48 --prioclass=1 --name=reads --rw=randread --name=writes --rw=randwrite --offset=64m
 judge '
 	event == "cpq_dispatch:" {
 		n++

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2086  # words on purpose
 # cpus: 2
 # limit: 60
 # While somebody as urgent reads, one or two writes are inside the device, so that the next read finds it free; the
@@ -73,7 +73,6 @@ reader="--name=reader --rw=randread --offset=256m"
 disk emmc data=none
 echo 8192 >$tracing/buffer_size_kb
 
-# shellcheck disable=SC2086  # words on purpose, here and below
 for name in mq-deadline cpq; do
 	scheduler $name
 	run $writer
@@ -114,6 +113,7 @@ echo 1 >"$Q/iosched/cpq_log"
 echo 0 >"$Q/iosched/write_expire"
 echo 600000 >"$Q/iosched/read_expire"
 run $writer $reader
+batches=0 late=0 wrong=0
 eval "$(awk '
 	/cpq_dispatch: .* W / { n++ }
 	/cpq_dispatch: .* W .*why=deadline/ { late++ }
