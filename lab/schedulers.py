@@ -39,15 +39,16 @@ BFQ_KNOBS = (
     "timeout_sync",
 )
 CPQ_KNOBS = (
+    "adaptive_expire",
     "async_depth",
     "back_timeout",
     "background",
     "cpq_log",
-    "max_tgroup_io_ratio",
     "fifo_batch",
     "fore_timeout",
     "front_merges",
     "io_threshold",
+    "max_tgroup_io_ratio",
     "prio_aging_expire",
     "read_expire",
     "slice_idle",

@@ -45,6 +45,12 @@
  * background would delay it by, is above io_threshold.  The wait is part of the turn:
  * past fore_timeout, and when a request has aged, nothing is held.
  *
+ * Writes beside a reader: a device full of writes makes each read wait for them all, and
+ * no order in the elevator helps against that.  While somebody reads, writes go in bursts
+ * of two, or one when no read is inside, each when the one before has left the device.
+ *
+ * Before all that, accounts share the tags: fair.h.
+ *
  * Where one group is alone none of this runs and no clock is read; a request that
  * is alone in its queue is never sorted.
  *
@@ -89,6 +95,9 @@
 
 /* Writes inside the device beside reads; between two reads of somebody who reads it is one. */
 #define CPQ_WRITES_BESIDE_READS 2
+
+/* With adaptive_expire a request is late when it has waited so many times the mean. */
+#define CPQ_PATIENCE 2
 
 /* Beyond this a batch is no better than a queue that is emptied. */
 #define CPQ_BATCH_MAX 1024
@@ -139,7 +148,7 @@ enum cpq_why { CPQ_WHY_URGENT, CPQ_WHY_AGED, CPQ_WHY_DEADLINE, CPQ_WHY_SECTOR };
  * @starved: batches of reads since one of writes, while writes waited
  * @served: requests dispatched since the scheduler was chosen
  * @read_came: jiffies when a read came
- * @issued: dispatched and unfinished by direction; changes without the lock
+ * @issued: dispatched and unfinished; changes without the lock
  */
 struct cpq_queue {
 	struct rq_set set[2];
@@ -149,7 +158,7 @@ struct cpq_queue {
 	unsigned int starved;
 	u64 served;
 	unsigned long read_came;
-	atomic_t issued[2];
+	atomic_t issued;
 };
 
 /**
@@ -187,6 +196,8 @@ struct cpq_background {
  * @fore_think_ns: mean time from then until its next one came
  * @fore_came: jiffies when it came; read without the lock
  * @fore_sync: its issuer waits for it
+ * @inside: requests inside the device by direction; changes without the lock
+ * @draining: a burst of writes is inside the device, for a reader
  * @writes_held: only writes wait, for one to leave the device; changes without the lock
  * @background: who is background
  * @timer: reruns the queues when a hold ends
@@ -204,6 +215,10 @@ struct cpq_background {
  * @slice_idle: us, 0: off
  * @io_threshold: us
  * @cpq_log: 0 or 1
+ * @max_tgroup_io_ratio: per cent
+ * @adaptive_expire: 0 or 1
+ * @waited: mean wait of dispatched requests by direction, in fractions of a jiffy
+ * @fair: who has the tags, and who waits for some
  */
 struct cpq_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -224,6 +239,8 @@ struct cpq_data {
 	u64 fore_think_ns;
 	unsigned long fore_came;
 	bool fore_sync;
+	atomic_t inside[2];
+	bool draining;
 	bool writes_held;
 	struct cpq_background *background;
 	struct hrtimer timer;
@@ -241,6 +258,8 @@ struct cpq_data {
 	unsigned int io_threshold;
 	unsigned int cpq_log;
 	unsigned int max_tgroup_io_ratio;
+	unsigned int adaptive_expire;
+	unsigned long waited[2];
 	struct fair *fair;
 };
 
@@ -266,16 +285,11 @@ static unsigned long cpq_bits(enum cpq_group group)
 	return group == CPQ_FORE ? CPQ_FORE_BITS : CPQ_BACK_BITS;
 }
 
-static unsigned int cpq_inside(const struct cpq_queue *queue)
-{
-	return atomic_read(&queue->issued[READ]) + atomic_read(&queue->issued[WRITE]);
-}
-
 /* Of the requests that take part in turns, which RT doesn't. */
 static unsigned int cpq_group_inside(const struct cpq_data *cpq, enum cpq_group group)
 {
-	return cpq_inside(&cpq->queue[cpq_index(RQ_BE, group)]) +
-	       cpq_inside(&cpq->queue[cpq_index(RQ_IDLE, group)]);
+	return atomic_read(&cpq->queue[cpq_index(RQ_BE, group)].issued) +
+	       atomic_read(&cpq->queue[cpq_index(RQ_IDLE, group)].issued);
 }
 
 /* The background waits, and the foreground was there lately: turns have a meaning. */
@@ -484,11 +498,25 @@ static struct request *cpq_oldest(const struct rq_set *set)
 	return NULL;
 }
 
-static bool cpq_expired(const struct cpq_data *cpq, const struct request *rq, unsigned int dir)
+/*
+ * How long a request may wait, in jiffies.  Where deadlines adapt and order is for free
+ * it is by the mean wait, if that is less than the knob says: no stream keeps the sweep
+ * to itself.  On a disk that seeks deadlines undo the order that the sweep made, and the
+ * knob's stays.
+ */
+static unsigned long cpq_patience(const struct cpq_data *cpq, unsigned int dir)
 {
 	unsigned int ms = READ_ONCE(*(dir == READ ? &cpq->read_expire : &cpq->write_expire));
+	unsigned long fixed = msecs_to_jiffies(ms);
 
-	return time_after_eq(jiffies, rq_came(rq) + msecs_to_jiffies(ms));
+	if (!READ_ONCE(cpq->adaptive_expire) || !blk_queue_nonrot(cpq->q))
+		return fixed;
+	return min(fixed, CPQ_PATIENCE * (cpq->waited[dir] >> CPQ_MEAN_SHIFT) + 1);
+}
+
+static bool cpq_expired(const struct cpq_data *cpq, const struct request *rq, unsigned int dir)
+{
+	return time_after_eq(jiffies, rq_came(rq) + cpq_patience(cpq, dir));
 }
 
 /* Reads, until as many batches of them as writes_starved went while writes waited. */
@@ -527,16 +555,6 @@ static struct request *cpq_sweep(struct cpq_data *cpq, struct cpq_queue *queue, 
 	return rq_set_from(set, queue->pos[dir]);
 }
 
-/* Requests of a direction inside the device. */
-static unsigned int cpq_direction_inside(const struct cpq_data *cpq, unsigned int dir)
-{
-	unsigned int i, inside = 0;
-
-	for (i = 0; i < CPQ_QUEUES; i++)
-		inside += atomic_read(&cpq->queue[i].issued[dir]);
-	return inside;
-}
-
 /* Whether somebody reads who is as urgent as a queue, or more. */
 static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queue *queue)
 {
@@ -549,17 +567,19 @@ static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queu
 }
 
 /*
- * Whether a queue's writes must wait for one to leave the device, since the next read
- * of somebody as urgent would find a device full of writes.  RT waits for nobody.
+ * Whether a queue's writes must wait for others to leave the device, since the next read
+ * of somebody as urgent would find a device full of writes.  They go in small bursts, one
+ * when the last has left, so that most reads find none.  RT waits for nobody.
  */
-static bool cpq_writes_full(const struct cpq_data *cpq, const struct cpq_queue *queue)
+static bool cpq_writes_full(struct cpq_data *cpq, const struct cpq_queue *queue)
 {
-	unsigned int most;
+	unsigned int most = atomic_read(&cpq->inside[READ]) ? CPQ_WRITES_BESIDE_READS : 1;
+	unsigned int inside = atomic_read(&cpq->inside[WRITE]);
 
 	if (BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue))
 		return false;
-	most = cpq_direction_inside(cpq, READ) ? CPQ_WRITES_BESIDE_READS : 1;
-	return cpq_direction_inside(cpq, WRITE) >= most;
+	cpq->draining = inside >= most || (inside && cpq->draining);
+	return cpq->draining;
 }
 
 /*
@@ -605,6 +625,14 @@ static void cpq_unlink(struct cpq_data *cpq, struct request *rq)
 		WRITE_ONCE(cpq->waiting, cpq->waiting & ~BIT(queue - cpq->queue));
 }
 
+/* The mean wait of a direction's requests, in fractions of a jiffy. */
+static void cpq_note_wait(struct cpq_data *cpq, const struct request *rq)
+{
+	unsigned long *mean = &cpq->waited[rq_data_dir(rq)];
+
+	*mean += (jiffies - rq_came(rq)) - (*mean >> CPQ_MEAN_SHIFT);
+}
+
 static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum cpq_state state,
 				 enum cpq_why why)
 {
@@ -616,10 +644,13 @@ static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum 
 		cpq->busy_ns[cpq_group(i)] = ktime_get_ns();
 	queue->pos[rq_data_dir(rq)] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	queue->served++;
+	if (READ_ONCE(cpq->adaptive_expire))
+		cpq_note_wait(cpq, rq);
 	cpq_unlink(cpq, rq);
 	sluice_zone_lock(rq);
 	cpq_put(rq, queue, state);
-	atomic_inc(&queue->issued[rq_data_dir(rq)]);
+	atomic_inc(&queue->issued);
+	atomic_inc(&cpq->inside[rq_data_dir(rq)]);
 	cpq->aged_last = state == CPQ_AGED;
 	return rq;
 }
@@ -672,10 +703,12 @@ static struct request *cpq_take_aged(struct cpq_data *cpq)
 	return cpq_issue(cpq, rq, CPQ_AGED, CPQ_WHY_AGED);
 }
 
-static struct request *cpq_take(struct cpq_data *cpq)
+/* The next one in order, of those that may go; else @full says whether writes must wait. */
+static struct request *cpq_take(struct cpq_data *cpq, bool *full)
 {
 	unsigned long waiting = cpq->waiting;
 
+	*full = false;
 	while (waiting) {
 		unsigned int i = cpq_next_queue(cpq, waiting);
 		struct request *rq;
@@ -689,7 +722,8 @@ static struct request *cpq_take(struct cpq_data *cpq)
 		if (rq)
 			return cpq_issue(cpq, rq, CPQ_ISSUED, why);
 		/* What is kept free for reads is not for who is less urgent. */
-		waiting &= cpq_writes_full(cpq, &cpq->queue[i]) ? BIT(i) - 1 : ~BIT(i);
+		*full = *full || cpq_writes_full(cpq, &cpq->queue[i]);
+		waiting &= *full ? BIT(i) - 1 : ~BIT(i);
 	}
 	return NULL;
 }
@@ -700,15 +734,16 @@ static struct request *cpq_take(struct cpq_data *cpq)
  */
 static struct request *cpq_take_next(struct cpq_data *cpq)
 {
-	struct request *rq = cpq_take(cpq);
+	bool full;
+	struct request *rq = cpq_take(cpq, &full);
 
-	if (rq || READ_ONCE(cpq->held))
+	if (rq || !full)
 		return rq;
 	WRITE_ONCE(cpq->writes_held, true);
 	/* Pairs with cpq_requeue_request(): it sees that we wait, or we see that it has left. */
 	smp_mb();
-	rq = cpq_take(cpq);
-	if (rq || !cpq_direction_inside(cpq, WRITE))
+	rq = cpq_take(cpq, &full);
+	if (rq || !full)
 		WRITE_ONCE(cpq->writes_held, false);
 	return rq;
 }
@@ -750,15 +785,14 @@ static bool cpq_has_work(struct blk_mq_hw_ctx *hctx)
 static void cpq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct cpq_data *cpq = data->q->elevator->elevator_data;
-	unsigned long waited = fair_limit(cpq->fair, opf, data);
+	unsigned int async = sluice_nr_tags(data) * READ_ONCE(cpq->async_depth) / CPQ_ASYNC_WHOLE;
+	unsigned long waited;
 
+	if (!op_is_sync(opf))
+		sluice_limit_tags(data, max(async, 1U));
+	waited = fair_limit(cpq->fair, opf, data);
 	if (waited)
 		trace_cpq_wait(READ_ONCE(cpq->cpq_log), cpq->q, jiffies_to_msecs(waited));
-	if (op_is_sync(opf))
-		return;
-	sluice_limit_tags(data,
-			  max(sluice_nr_tags(data) * READ_ONCE(cpq->async_depth) / CPQ_ASYNC_WHOLE,
-			      1U));
 }
 
 static void cpq_prepare_request(struct request *rq)
@@ -944,10 +978,12 @@ static void cpq_requeue_request(struct request *rq)
 	cpq_put(rq, queue, CPQ_OUTSIDE);
 	if (state == CPQ_AGED)
 		WRITE_ONCE(cpq->aged_inside, false);
-	atomic_dec(&queue->issued[rq_data_dir(rq)]);
+	atomic_dec(&queue->issued);
+	atomic_dec(&cpq->inside[rq_data_dir(rq)]);
 	/* Pairs with cpq_take_next(). */
 	smp_mb__after_atomic();
-	if (rq_data_dir(rq) == WRITE && READ_ONCE(cpq->writes_held)) {
+	if (rq_data_dir(rq) == WRITE && READ_ONCE(cpq->writes_held) &&
+	    !atomic_read(&cpq->inside[WRITE])) {
 		WRITE_ONCE(cpq->writes_held, false);
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 	}
@@ -1134,10 +1170,11 @@ static void cpq_exit_sched(struct elevator_queue *eq)
 	unsigned int i;
 
 	hrtimer_cancel(&cpq->timer);
-	WARN_ON_ONCE(!list_empty(&cpq->urgent) || cpq->queued || cpq->waiting || cpq->aged_inside);
+	WARN_ON_ONCE(!list_empty(&cpq->urgent) || cpq->queued || cpq->waiting || cpq->aged_inside ||
+		     atomic_read(&cpq->inside[READ]) || atomic_read(&cpq->inside[WRITE]));
 	for (i = 0; i < CPQ_QUEUES; i++) {
 		struct cpq_queue *queue = &cpq->queue[i];
-		unsigned int issued = cpq_inside(queue);
+		unsigned int issued = atomic_read(&queue->issued);
 		bool empty = rq_set_is_empty(&queue->set[READ]) &&
 			     rq_set_is_empty(&queue->set[WRITE]);
 
@@ -1164,22 +1201,18 @@ RQ_KNOB(cpq_data, slice_idle, 0, CPQ_SLICE_US_MAX)
 RQ_KNOB(cpq_data, io_threshold, 0, CPQ_THRESHOLD_US_MAX)
 RQ_KNOB(cpq_data, cpq_log, 0, 1)
 RQ_KNOB(cpq_data, max_tgroup_io_ratio, 1, 100)
+RQ_KNOB(cpq_data, adaptive_expire, 0, 1)
 
-static sluice_attr_t cpq_attrs[] = { RQ_KNOB_ATTR(read_expire),
-				     RQ_KNOB_ATTR(write_expire),
-				     RQ_KNOB_ATTR(writes_starved),
-				     RQ_KNOB_ATTR(front_merges),
-				     RQ_KNOB_ATTR(fifo_batch),
-				     RQ_KNOB_ATTR(async_depth),
-				     RQ_KNOB_ATTR(prio_aging_expire),
-				     RQ_KNOB_ATTR(fore_timeout),
-				     RQ_KNOB_ATTR(back_timeout),
-				     RQ_KNOB_ATTR(slice_idle),
-				     RQ_KNOB_ATTR(io_threshold),
-				     RQ_KNOB_ATTR(cpq_log),
-				     RQ_KNOB_ATTR(background),
-				     RQ_KNOB_ATTR(max_tgroup_io_ratio),
-				     __ATTR_NULL };
+static sluice_attr_t cpq_attrs[] = {
+	RQ_KNOB_ATTR(read_expire),	 RQ_KNOB_ATTR(write_expire),
+	RQ_KNOB_ATTR(writes_starved),	 RQ_KNOB_ATTR(front_merges),
+	RQ_KNOB_ATTR(fifo_batch),	 RQ_KNOB_ATTR(async_depth),
+	RQ_KNOB_ATTR(prio_aging_expire), RQ_KNOB_ATTR(fore_timeout),
+	RQ_KNOB_ATTR(back_timeout),	 RQ_KNOB_ATTR(slice_idle),
+	RQ_KNOB_ATTR(io_threshold),	 RQ_KNOB_ATTR(cpq_log),
+	RQ_KNOB_ATTR(background),	 RQ_KNOB_ATTR(max_tgroup_io_ratio),
+	RQ_KNOB_ATTR(adaptive_expire),	 __ATTR_NULL
+};
 
 #ifdef CONFIG_BLK_DEBUG_FS
 static const char *const cpq_names[CPQ_QUEUES] = { "rt-fore",	"rt-back", "be-fore",
@@ -1198,7 +1231,7 @@ static int cpq_state_show(void *data, struct seq_file *m)
 		struct cpq_queue *queue = &cpq->queue[i];
 
 		seq_printf(m, "%s %u %u %d %llu\n", cpq_names[i], queue->set[READ].queued,
-			   queue->set[WRITE].queued, cpq_inside(queue), queue->served);
+			   queue->set[WRITE].queued, atomic_read(&queue->issued), queue->served);
 	}
 	seq_printf(m, "turn %s used_ns %llu fore_ns %llu back_ns %llu think_ns %llu held %d\n",
 		   cpq->turn == CPQ_FORE ? "fore" : "back", cpq->used_ns, cpq->service_ns[CPQ_FORE],

@@ -38,6 +38,7 @@ knob() {
 disk ssd data=none
 scheduler cpq
 known=
+knob adaptive_expire 0 0 1
 knob async_depth 96 1 128
 knob back_timeout 125 1 60000
 known="$known $Q/iosched/background"
