@@ -33,6 +33,9 @@
 #define FAIR_RATIO 50
 #define FAIR_RATIO_OFF 100
 
+/* Who has or wants a smaller part of the tags than this finds one beside writes of any number. */
+#define FAIR_FEW_PART 16
+
 /* Accounts looked at for the next tag: what waits behind them gets its turn later. */
 #define FAIR_LOOKS 16
 
@@ -501,6 +504,20 @@ static __always_inline bool fair_may_pass(const struct fair *fair,
 	return !READ_ONCE(account->waiting) && fair_room(fair, account);
 }
 
+/*
+ * Whether an account may have one more tag for what nobody waits for, though it has its
+ * part, since the others want few.  Else who writes back would wait and be woken for each
+ * tag of its own that comes free, beside a reader who needs one.
+ */
+static bool fair_may_exceed(const struct fair *fair, const struct fair_account *account)
+{
+	unsigned int total = READ_ONCE(fair->total), few = total / FAIR_FEW_PART;
+	int used = atomic_read(&fair->used);
+	int others = used + atomic_read(&fair->waiters) - atomic_read(&account->holds);
+
+	return !READ_ONCE(account->waiting) && others < (int)few && used + few < total;
+}
+
 /* fair_limit() where its first glance told nothing, or that there is no room. */
 static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, blk_opf_t opf,
 						 struct blk_mq_alloc_data *data)
@@ -509,7 +526,7 @@ static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, bl
 	unsigned long began = jiffies;
 
 	WRITE_ONCE(fair->total, sluice_all_tags(data));
-	if (!fair_may_pass(fair, account)) {
+	if (!fair_may_pass(fair, account) && (op_is_sync(opf) || !fair_may_exceed(fair, account))) {
 		if (opf & REQ_NOWAIT)
 			sluice_limit_tags(data, 1);
 		else
