@@ -198,7 +198,7 @@ struct cpq_background {
  * @fore_sync: its issuer waits for it
  * @inside: requests inside the device by direction; changes without the lock
  * @draining: a burst of writes is inside the device, for a reader
- * @writes_held: only writes wait, for one to leave the device; changes without the lock
+ * @writes_held: the writes wait for those inside the device; changes without the lock
  * @background: who is background
  * @timer: reruns the queues when a hold ends
  * @queue: the queues, in the order of the bits of @waiting
@@ -742,10 +742,10 @@ static struct request *cpq_take_next(struct cpq_data *cpq)
 	WRITE_ONCE(cpq->writes_held, true);
 	/* Pairs with cpq_requeue_request(): it sees that we wait, or we see that it has left. */
 	smp_mb();
-	rq = cpq_take(cpq, &full);
-	if (rq || !full)
-		WRITE_ONCE(cpq->writes_held, false);
-	return rq;
+	if (atomic_read(&cpq->inside[WRITE]))
+		return NULL;
+	WRITE_ONCE(cpq->writes_held, false);
+	return cpq_take(cpq, &full);
 }
 
 static struct request *cpq_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -769,11 +769,23 @@ static struct request *cpq_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	return rq;
 }
 
+/* Whether anything waits that the bound on writes doesn't hold. */
+static bool cpq_reads_wait(const struct cpq_data *cpq)
+{
+	unsigned int i;
+
+	for (i = 0; i < CPQ_QUEUES; i++)
+		if (READ_ONCE(cpq->queue[i].set[READ].queued))
+			return true;
+	return !list_empty_careful(&cpq->urgent);
+}
+
 static bool cpq_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct cpq_data *cpq = hctx->queue->elevator->elevator_data;
 
-	return READ_ONCE(cpq->queued) && !READ_ONCE(cpq->held) && !READ_ONCE(cpq->writes_held);
+	return READ_ONCE(cpq->queued) && !READ_ONCE(cpq->held) &&
+	       (!READ_ONCE(cpq->writes_held) || cpq_reads_wait(cpq));
 }
 
 /* Requests, in the order of a request's life */
@@ -886,6 +898,8 @@ static void cpq_enqueue(struct cpq_data *cpq, struct request *rq)
 	cpq_put(rq, queue, CPQ_QUEUED);
 	if (rq_data_dir(rq) == READ)
 		queue->read_came = jiffies;
+	else
+		WRITE_ONCE(cpq->writes_held, false);
 	rq_set_add(&queue->set[rq_data_dir(rq)], rq);
 	WRITE_ONCE(cpq->waiting, cpq->waiting | bit);
 	if (!competed && cpq_competing(cpq))
@@ -927,7 +941,6 @@ static void cpq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 		}
 	}
 	WRITE_ONCE(cpq->held, false);
-	WRITE_ONCE(cpq->writes_held, false);
 	spin_unlock_irqrestore(&cpq->lock, flags);
 	sluice_free_requests(&free);
 }
