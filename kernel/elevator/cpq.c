@@ -374,11 +374,10 @@ static u64 cpq_budget_ns(const struct cpq_data *cpq, enum cpq_group group)
 /* A foreground request came: how long its issuer thought, and whether it waits. */
 static void cpq_fore_came(struct cpq_data *cpq, const struct request *rq)
 {
-	u64 most = CPQ_THINK_SLICES * cpq_slice_ns(cpq);
-
 	if (cpq->fore_done_ns && cpq_competing(cpq) && !(cpq->waiting & CPQ_FORE_BITS) &&
 	    !cpq_group_inside(cpq, CPQ_FORE)) {
 		u64 think = ktime_get_ns() - cpq->fore_done_ns;
+		u64 most = CPQ_THINK_SLICES * cpq_slice_ns(cpq);
 
 		cpq->fore_think_ns = cpq_mean(cpq->fore_think_ns, min(think, most));
 	}
@@ -797,11 +796,11 @@ static bool cpq_has_work(struct blk_mq_hw_ctx *hctx)
 static void cpq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct cpq_data *cpq = data->q->elevator->elevator_data;
-	unsigned int async = sluice_nr_tags(data) * READ_ONCE(cpq->async_depth) / CPQ_ASYNC_WHOLE;
 	unsigned long waited;
 
 	if (!op_is_sync(opf))
-		sluice_limit_tags(data, max(async, 1U));
+		sluice_limit_tags(data, sluice_nr_tags(data) * READ_ONCE(cpq->async_depth) /
+						CPQ_ASYNC_WHOLE);
 	waited = fair_limit(cpq->fair, opf, data);
 	if (waited)
 		trace_cpq_wait(READ_ONCE(cpq->cpq_log), cpq->q, jiffies_to_msecs(waited));

@@ -33,6 +33,9 @@
 #define FAIR_RATIO 50
 #define FAIR_RATIO_OFF 100
 
+/* As long as a smaller part of all tags is in use nobody is limited. */
+#define FAIR_PLENTY_PART 4U
+
 /* Who has or wants a smaller part of the tags than this finds one beside writes of any number. */
 #define FAIR_FEW_PART 16
 
@@ -518,6 +521,13 @@ static bool fair_may_exceed(const struct fair *fair, const struct fair_account *
 	return !READ_ONCE(account->waiting) && others < (int)few && used + few < total;
 }
 
+/* Whether nobody is short of tags, so that it doesn't matter who asks for one. */
+static __always_inline bool fair_plenty(const struct fair *fair)
+{
+	return atomic_read(&fair->used) < READ_ONCE(fair->total) / FAIR_PLENTY_PART &&
+	       !atomic_read(&fair->waiters);
+}
+
 /* fair_limit() where its first glance told nothing, or that there is no room. */
 static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, blk_opf_t opf,
 						 struct blk_mq_alloc_data *data)
@@ -553,11 +563,13 @@ unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_d
 	struct fair_account *first;
 	u64 name;
 
-	if (fair_exempt(fair))
+	if (fair_plenty(fair))
 		return 0;
 	name = fair_cause(fair);
 	first = fair_set(fair, name);
 	if (likely(READ_ONCE(first->name) == name && fair_may_pass(fair, first)))
+		return 0;
+	if (fair_exempt(fair))
 		return 0;
 	return fair_limit_closely(fair, name, opf, data);
 }

@@ -7,7 +7,8 @@
  * one account alone has requests, it may have all tags.  While others have some or
  * wait, each has at most its part of them, by weight, and who wants more waits for
  * one of its own to end.  Tags that came free go to the account that has the fewest
- * for its weight.
+ * for its weight.  Where three of four are free, or where the others want few and a
+ * write waits for nobody, more than the part does no harm, and nobody is held.
  *
  * So the many that wait, wait before the tags and by account, and not in the one
  * line that the block layer keeps, in which a thousand requests of one application
