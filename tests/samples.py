@@ -3,7 +3,6 @@
 
 from lab import fio
 from lab.result import Cell, Job, Latency, Result, Spread, Window
-from lab.schedulers import SCHEDULERS
 
 MIXES = ("solo", "be-levels", "classes", "be-levels-write", "classes-write", "classes-deep", "equal")
 ALONE = tuple(f"alone-{rank}-{depth}" for rank in ("high", "low") for depth in (1, 8, 32, 128))
@@ -74,10 +73,10 @@ def cell(device: str, scheduler: str, variant: str) -> Cell:
 
 def cells(device: str = "ssd") -> tuple[Cell, ...]:
     """A whole run of prio-mix."""
-    wanted = [(device, scheduler, variant) for variant in MIXES for scheduler in SCHEDULERS]
+    wanted = [(device, scheduler, variant) for variant in MIXES for scheduler in SIDES]
     wanted += [(device, "mq-prio", "solo-backup")]
     wanted += [("ssd", scheduler, variant) for variant in ALONE for scheduler in ("none", "mq-prio")]
-    wanted += [("null", scheduler, variant) for variant in CPU for scheduler in SCHEDULERS]
+    wanted += [("null", scheduler, variant) for variant in CPU for scheduler in SIDES]
     return tuple(cell(*one) for one in wanted)
 
 
