@@ -73,11 +73,16 @@ CPQ = (
         "queue = cpq_queue_for(cpq, sluice_rq_ioprio(rq), rq->bio);\n\n\tif (state < CPQ_ISSUED)",
         "elevator-commands",
     ),
-    ("requeue-not-counted", "= cpq_requeue_request,", "= NULL,", "elevator-commands"),
+    (
+        "requeued-counted-twice",
+        "\tcpq_put(rq, queue, CPQ_OUTSIDE);\n\tif (state == CPQ_AGED)",
+        "\tif (state == CPQ_AGED)",
+        "elevator-commands",
+    ),
     ("unlimited-writeback", "READ_ONCE(cpq->async_depth) /", "CPQ_ASYNC_WHOLE /", "cpq-tags"),
     ("log-always", "READ_ONCE(cpq->cpq_log), rq, cpq_class(i)", "true, rq, cpq_class(i)", "cpq-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
-    ("writes-unbounded", "cpq_direction_inside(cpq, WRITE) >= most", "false", "cpq-writes"),
+    ("writes-unbounded", "inside >= most ||", "false ||", "cpq-writes"),
     ("held-by-anybody", "other <= queue;", "other < cpq->queue + CPQ_QUEUES;", "cpq-writes"),
     (
         "reader-for-ever",

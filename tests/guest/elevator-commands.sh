@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq
+# limit: 60
 # Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.
 . ./lib.sh
 
@@ -67,3 +68,10 @@ echo 13 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
 every_command
 flow rq_requeue ' [RW]'
 flow rq_issue ' N '
+
+# Half of what every 13th read asks for: the rest comes back to the scheduler as a request.
+name=scsi-short
+scheduler "$SCHEDULER"
+echo 256 >/sys/bus/pseudo/drivers/scsi_debug/opts
+every_command
+flow rq_requeue ' R'
