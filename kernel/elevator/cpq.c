@@ -292,11 +292,12 @@ static unsigned int cpq_group_inside(const struct cpq_data *cpq, enum cpq_group 
 	       atomic_read(&cpq->queue[cpq_index(RQ_IDLE, group)].issued);
 }
 
-/* The background waits, and the foreground was there lately: turns have a meaning. */
+/* The background waits, and the foreground is there or was lately: turns have a meaning. */
 static bool cpq_competing(const struct cpq_data *cpq)
 {
 	return (READ_ONCE(cpq->waiting) & CPQ_BACK_BITS) &&
-	       time_before(jiffies, READ_ONCE(cpq->fore_came) + CPQ_FOREGROUND_JIFFIES);
+	       (time_before(jiffies, READ_ONCE(cpq->fore_came) + CPQ_FOREGROUND_JIFFIES) ||
+		cpq_group_inside(cpq, CPQ_FORE));
 }
 
 /* Whether the cause of a bio is in the list; costs nothing while no cgroup is. */
