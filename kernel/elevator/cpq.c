@@ -96,8 +96,12 @@
 /* Writes inside the device beside reads; between two reads of somebody who reads it is one. */
 #define CPQ_WRITES_BESIDE_READS 2
 
-/* With adaptive_expire a request is late when it has waited so many times the mean. */
-#define CPQ_PATIENCE 2
+/*
+ * With adaptive_expire a request is late when it has waited so many times the mean.  A
+ * sweep that nobody keeps to himself passes all within twice the mean: what is late by
+ * less would only break it up, for a longer tail.
+ */
+#define CPQ_PATIENCE 4
 
 /* Beyond this a batch is no better than a queue that is emptied. */
 #define CPQ_BATCH_MAX 1024
@@ -501,8 +505,8 @@ static struct request *cpq_oldest(const struct rq_set *set)
 /*
  * How long a request may wait, in jiffies.  Where deadlines adapt and order is for free
  * it is by the mean wait, if that is less than the knob says: no stream keeps the sweep
- * to itself.  On a disk that seeks deadlines undo the order that the sweep made, and the
- * knob's stays.
+ * to itself.  Two are added, for the parts of a jiffy when it came and now.  On a disk that
+ * seeks deadlines undo the order that the sweep made, and the knob's stays.
  */
 static unsigned long cpq_patience(const struct cpq_data *cpq, unsigned int dir)
 {
@@ -511,7 +515,7 @@ static unsigned long cpq_patience(const struct cpq_data *cpq, unsigned int dir)
 
 	if (!READ_ONCE(cpq->adaptive_expire) || !blk_queue_nonrot(cpq->q))
 		return fixed;
-	return min(fixed, CPQ_PATIENCE * (cpq->waited[dir] >> CPQ_MEAN_SHIFT) + 1);
+	return min(fixed, (CPQ_PATIENCE * cpq->waited[dir] >> CPQ_MEAN_SHIFT) + 2);
 }
 
 static bool cpq_expired(const struct cpq_data *cpq, const struct request *rq, unsigned int dir)
