@@ -42,10 +42,6 @@
 /* Accounts looked at for the next tag: what waits behind them gets its turn later. */
 #define FAIR_LOOKS 16
 
-/* Tags that come free together before a task is woken: a part of all, and at most a batch. */
-#define FAIR_PARTS 16
-#define FAIR_BATCH 8U
-
 /* Nobody waits longer before the tags, whatever holds them that this file doesn't see. */
 #define FAIR_PATIENCE HZ
 
@@ -91,7 +87,6 @@ struct fair_seen {
  * @used: tags that accounts have
  * @active: sum of the weights of accounts with a hold
  * @waiters: tasks that wait
- * @freed: tags that came free while tasks waited
  * @lock: guards @waiting and every account's waiting and node
  * @waiting: accounts with waiting tasks, who got a tag last is last
  * @seen: of kernel threads, by task
@@ -104,7 +99,6 @@ struct fair {
 	atomic_t used;
 	atomic_t active;
 	atomic_t waiters;
-	atomic_t freed;
 	spinlock_t lock; /* guards waiting, and waiting and node of each account */
 	struct list_head waiting;
 	struct fair_seen seen[FAIR_SEEN];
@@ -597,17 +591,6 @@ struct fair_account *fair_charge(struct fair *fair)
 	return fair_hold(fair, fair_cause(fair));
 }
 
-/*
- * Each tag that comes free would wake a task that soon waits for the next one: some
- * are let come together, as long as others are in use, whose end looks again.
- */
-static bool fair_worth_waking(struct fair *fair)
-{
-	unsigned int some = clamp(READ_ONCE(fair->total) / FAIR_PARTS, 1U, FAIR_BATCH);
-
-	return atomic_inc_return(&fair->freed) % some == 0 || !atomic_read(&fair->used);
-}
-
 /**
  * fair_discharge() - a tag was given back
  * @fair: the device's
@@ -623,7 +606,7 @@ void fair_discharge(struct fair *fair, struct fair_account *account)
 	atomic_dec(&fair->used);
 	/* Whoever enters the line looks for room after it said that it waits. */
 	smp_mb__after_atomic();
-	if (atomic_read(&fair->waiters) && fair_worth_waking(fair))
+	if (atomic_read(&fair->waiters))
 		fair_wake(fair);
 }
 
