@@ -25,7 +25,8 @@ BOOT_MODULES = ("nfit", "nd_pmem", "crc32c_generic", "ext4", "overlay", "configf
 GUEST_MODULES = (
     *BOOT_MODULES,
     *("bfq", "kyber-iosched", "mq-deadline"),
-    *("null_blk", "scsi_debug", "sd_mod", "loop", "dm-mod", "dm-flakey", "dm-delay", "nvme", "nvme-tcp", "nvmet-tcp"),
+    *("null_blk", "scsi_debug", "sd_mod", "loop", "dm-mod", "dm-flakey", "dm-delay", "dm-multipath"),
+    *("dm-round-robin", "nvme", "nvme-tcp", "nvmet-tcp"),
     *("xfs", "btrfs", "ext4", "libcrc32c", "crc32c-intel"),
 )
 IDENTITY = "5e3df1ab-7b0c-4d0e-9d62-51a1ce000001"

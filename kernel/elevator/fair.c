@@ -531,7 +531,8 @@ static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, bl
 
 	WRITE_ONCE(fair->total, sluice_all_tags(data));
 	if (!fair_may_pass(fair, account) && (op_is_sync(opf) || !fair_may_exceed(fair, account))) {
-		if (opf & REQ_NOWAIT)
+		/* Set for a bio that must not wait, and by dm-multipath, which asks under RCU. */
+		if (data->flags & BLK_MQ_REQ_NOWAIT)
 			sluice_limit_tags(data, 1);
 		else
 			fair_wait(fair, account);
