@@ -26,6 +26,8 @@ DEFAULT_WEIGHT = 100
 # The schedulers that share by weight, each with the file that it knows; both take 1 to 1000, io.weight up to 10000.
 WEIGHT_FILES = {"bfq": "io.bfq.weight", "cpq": "io.sluice.weight"}
 MOST_WEIGHT = 1000
+# Of cpq's tags this share is all: some are free for a moment even where they are short.
+USED_UP = 0.9
 # What io.stat counts, by the name of its limit in io.max.
 LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
 
@@ -109,10 +111,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Look:
-    """What can be seen at one moment: requests inside the device, and if tasks wait for a tag (None: not readable)."""
+    """What can be seen at one moment (None: not readable).
+
+    Requests inside the device; whether tasks wait for a tag; whether some do for their part of cpq's, of which others
+    are free.
+    """
 
     inside: int
     starved: bool | None
+    held: bool | None
 
 
 @dataclass(frozen=True)
@@ -245,7 +252,17 @@ def look(name: str, root: Path = Path("/")) -> Look:
         for path in (root / "sys/kernel/debug/block" / name).glob("hctx*/sched_tags")
         if (found := re.search(r"^ws_active=(\d+)$", _text(path) or "", re.MULTILINE))
     ]
-    return Look(sum(map(int, inflight)), any(waiting) if waiting else None)
+    return Look(sum(map(int, inflight)), any(waiting) if waiting else None, _held(name, root))
+
+
+def _held(name: str, root: Path) -> bool | None:
+    """Whether cpq's fairness makes tasks wait though a tenth of the tags is free; None without cpq, and unless root."""
+    text = _text(root / "sys/kernel/debug/block" / name / "sched/accounts") or ""
+    found = re.match(r"tags=(\d+) used=(\d+) waiting=(\d+)$", text, re.MULTILINE)
+    if not found:
+        return None
+    tags, used, waiting = map(int, found.groups())
+    return waiting > 0 and used < USED_UP * tags
 
 
 def sample(disk: Disk, root: Path = Path("/"), ioprio: Callable[[int], int] | None = None) -> Sample:

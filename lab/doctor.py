@@ -37,6 +37,8 @@ SEEKS_PER_S = 500
 BFQ_IOPS = 80_000
 # The kernel compares the quickest read of a window with its target, and the mean is known: four times is well above.
 MISSED = 4
+# Tasks wait for their part of the tags in so many of the looks.
+HELD = 0.5
 # So many reads under way on average: most of the time there is one that can miss a target.
 READING = 0.5
 # The kernel's defaults: ms, ms, requests, batches, ns, ms, µs, µs, KiB.
@@ -46,6 +48,8 @@ KYBER_READ_NS, KYBER_WRITE_NS = 2_000_000, 10_000_000
 IDLE_US = {"bfq": 8000, "cpq": 1000}
 WBT_US = {True: 75_000, False: 2000}
 MAX_SECTORS_KB = 1280
+# cpq's async_depth is in these parts of the tags, mq-deadline's in tags.
+CPQ_ASYNC_WHOLE = 128
 # With a scheduler the kernel gives twice what the device takes, up to the most. For a device that takes one or two
 # requests that leaves nothing to order: what a SATA disk gets is the least that makes sense.
 LEAST_TAGS, MOST_TAGS = 64, 256
@@ -337,20 +341,17 @@ def short_aging(case: Case) -> Finding | None:
 
 
 def tight_fairness(case: Case) -> Finding | None:
-    """Algorithm 2, line 2: so few tags for a thread group that the limit is reached (cpq)."""
-    ratio = case.disk.knob("max_tgroup_io_ratio")
-    if ratio is None or ratio >= FAIR_RATIO:
-        return None
-    limit = case.disk.tags * ratio / 100
-    if case.load.queue < max(CONTENDED, FULL * limit):
+    """Algorithm 2, line 2: parts so small that their owners wait while tags are free (cpq); one alone never does."""
+    ratio, held = case.disk.knob("max_tgroup_io_ratio"), case.load.held or 0.0
+    if ratio is None or ratio >= FAIR_RATIO or held < HELD:
         return None
     return case.set(
         "fairness-tight",
         "iosched/max_tgroup_io_ratio",
         FAIR_RATIO,
-        f"max_tgroup_io_ratio is {ratio}: {limit:.0f} of {case.disk.tags} requests for a thread group; "
-        f"{case.load.queue:.1f} on average",
-        "thread groups are held back while requests that the device could take are free",
+        f"max_tgroup_io_ratio is {ratio}: {case.disk.tags * ratio / 100:.0f} of {case.disk.tags} requests for each of "
+        f"two; tasks waited in {held:.0%} of the looks while a tenth or more was free",
+        "thread groups and cgroups are held to their parts, and together these are less than what there is",
     )
 
 
@@ -446,15 +447,17 @@ def inverted_tags(case: Case) -> Finding | None:
 def shallow_async(case: Case) -> Finding | None:
     """Writes kept to fewer tags than the default, and all of those in use."""
     depth, tags = case.disk.knob("async_depth"), case.disk.setting("nr_requests")
-    if not depth or tags is None or depth >= tags // 2:
+    whole = CPQ_ASYNC_WHOLE if case.disk.scheduler == "cpq" else tags
+    if not depth or tags is None or whole is None or depth >= whole // 2:
         return None
-    if case.load.write_queue < FULL * depth * case.disk.hw_queues or case.load.queue >= FULL * case.disk.tags:
+    limit = tags * depth // whole
+    if case.load.write_queue < FULL * limit * case.disk.hw_queues or case.load.queue >= FULL * case.disk.tags:
         return None
     return case.set(
         "async-depth-small",
         "iosched/async_depth",
-        max(1, tags * 3 // 4),
-        f"async_depth is {depth} of {tags} requests, and writes have {case.load.write_queue:.1f} on average",
+        max(1, whole * 3 // 4),
+        f"async_depth is {depth}: {limit} of {tags} requests, and writes have {case.load.write_queue:.1f} on average",
         "asynchronous writes wait for the few requests that they may have, while others are free",
     )
 

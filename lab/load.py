@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from lab.disk import SECTOR_KIB, Counters, Disk, Group, Look, Sample, Task
@@ -22,7 +22,7 @@ class Load:
     """What the disk did between two samples.
 
     Rates are per second, sizes in KiB, times in ms and means of requests that ended; `queue` is the mean number of
-    requests, `busy`, `stalled` (None: unknown), `empty` and `starved` (None: unknown) are shares of the time;
+    requests, `busy`, `stalled` (None: unknown), `empty`, `starved` and `held` (None: unknown) are shares of the time;
     `alone`: the disk did nearly all that disks did. `readers` have a row for each I/O priority.
     """
 
@@ -39,6 +39,7 @@ class Load:
     stalled: float | None
     empty: float
     starved: float | None
+    held: float | None
     alone: bool
     readers: Mapping[tuple[str, int], str]
     groups: Mapping[str, Group]
@@ -71,7 +72,6 @@ def between(disk: Disk, first: Sample, last: Sample, looks: Sequence[Look]) -> L
         raise LabError("no time passed between two looks at the counters", f"./sluice doctor --seconds 5 {disk.name}")
     work = {name: _since(first.disks[name], last.disks[name]) for name in last.disks if name in first.disks}
     own = work[disk.name]
-    starved = [one.starved for one in looks if one.starved is not None]
     return Load(
         seconds=seconds,
         reads=own.reads / seconds,
@@ -85,7 +85,8 @@ def between(disk: Disk, first: Sample, last: Sample, looks: Sequence[Look]) -> L
         busy=min(1.0, own.busy_ms / 1000 / seconds),
         stalled=_stalled(first, last, seconds),
         empty=_mean(sum(one.inside == 0 for one in looks), len(looks)),
-        starved=_mean(sum(starved), len(starved)) if starved else None,
+        starved=_part(one.starved for one in looks),
+        held=_part(one.held for one in looks),
         alone=_waits(own) >= ALONE * sum(map(_waits, work.values())),
         readers=_readers(first, last, seconds),
         groups=_users(first, last, seconds),
@@ -103,6 +104,12 @@ def _waits(counters: Counters) -> int:
 
 def _mean(total: float, count: float) -> float:
     return total / count if count else 0.0
+
+
+def _part(seen: Iterable[bool | None]) -> float | None:
+    """In which part of the looks that could be had it was so."""
+    known = [one for one in seen if one is not None]
+    return _mean(sum(known), len(known)) if known else None
 
 
 def _stalled(first: Sample, last: Sample, seconds: float) -> float | None:

@@ -27,7 +27,8 @@ KNOBS: Mapping[str, Mapping[str, int]] = {
     "bfq": {"low_latency": 1, "slice_idle": 8, "slice_idle_us": 8000, "strict_guarantees": 0},
     "mq-prio": {"hold_ms": 10, "low_share": 10},
     "cpq": {
-        "async_depth": 48,
+        "adaptive_expire": 0,
+        "async_depth": 96,
         "back_timeout": 125,
         "cpq_log": 0,
         "fifo_batch": 16,
@@ -84,6 +85,7 @@ class Plant:
     stalled: float | None = 1.0
     inside: int = 32
     waiters: int | None = 0
+    accounts: str = ""
     threads: Sequence[Thread] = ()
     cgroups: Mapping[str, Cgroup] = field(default_factory=dict)
     cost: str = ""
@@ -107,6 +109,8 @@ class Plant:
             if self.waiters is not None and self.scheduler != "none":
                 tags = f"nr_tags=64\nbitmap_tags:\nbusy=1\nws_active={self.waiters}\nws={{\n}}"
                 put(f"sys/kernel/debug/block/sda/hctx{number}/sched_tags", tags)
+        if self.accounts:
+            put("sys/kernel/debug/block/sda/sched/accounts", self.accounts)
         for name, value in self._queue().items():
             put(f"{disk}/queue/{name}", value)
         for name, number in {**KNOBS[self.scheduler], **self.knobs}.items():

@@ -23,7 +23,18 @@ HDD = Plant(reads=100, read_ms=320, writes=50, write_ms=320)
 HDD_READS = Plant(reads=150, read_ms=320)
 SSD = Plant(rotating=False, reads=8000, read_ms=4, writes=2000, write_ms=8)
 NVME = Plant(rotating=False, hw_queues=4, hw_tags=255, reads=400_000, read_ms=2.4, scheduler="none")
-IDLE_DISK = {"reads": 0.0, "writes": 0.0, "busy": 0.0, "stalled": 0.0, "inside": 0, "threads": (), "cgroups": {}}
+# cpq's accounts where 9 tasks wait while 7 of 64 tags are free.
+HELD = "tags=64 used=57 waiting=9\nprocess 7 weight=100 used=57 waiting=9"
+IDLE_DISK = {
+    "reads": 0.0,
+    "writes": 0.0,
+    "busy": 0.0,
+    "stalled": 0.0,
+    "inside": 0,
+    "threads": (),
+    "cgroups": {},
+    "accounts": "",
+}
 
 
 def cpq(plant: Plant, **knobs: int) -> Plant:
@@ -60,7 +71,7 @@ PLANTED = {
     "tags-deadline-seen": ("tag-starvation", replace(SSD, threads=CLASSES, waiters=2)),
     "aging-deadline": ("aging-short", deadline(replace(HDD, threads=CLASSES), prio_aging_expire=100)),
     "aging-cpq": ("aging-short", cpq(replace(HDD, threads=CLASSES), prio_aging_expire=100)),
-    "fairness-cpq": ("fairness-tight", cpq(SSD, max_tgroup_io_ratio=10)),
+    "fairness-cpq": ("fairness-tight", replace(cpq(SSD, max_tgroup_io_ratio=49), accounts=HELD)),
     "deadline-short": ("deadline-short", deadline(HDD, read_expire=20)),
     "deadline-short-cpq": ("deadline-short", cpq(HDD, read_expire=99)),
     "deadline-long": ("deadline-long", deadline(replace(HDD, read_ms=900), read_expire=5000)),
@@ -86,6 +97,7 @@ PLANTED = {
     "nr-requests-depth-1": ("nr-requests-small", replace(HDD_READS, hw_tags=1, reads=70, read_ms=28)),
     "nr-requests-seen": ("nr-requests-small", replace(SSD, queue={"nr_requests": 32}, waiters=3, reads=4000)),
     "async-depth": ("async-depth-small", deadline(replace(HDD, writes=25, reads=80, read_ms=250), async_depth=4)),
+    "async-depth-cpq": ("async-depth-small", cpq(replace(HDD, writes=25, reads=80, read_ms=250), async_depth=8)),
     "max-sectors": (
         "max-sectors-small",
         replace(SSD, reads=15000, read_kib=4, read_ms=0.4, writes=0, queue={"max_sectors_kb": 4}),
@@ -130,7 +142,9 @@ def test_a_misconfiguration_that_holds_nothing_back_is_left_alone(name: str, tmp
     """The same settings on an idle disk, and with a single reader that waits for each request."""
     _, plant = PLANTED[name]
     assert judged(replace(plant, **IDLE_DISK), tmp_path / "idle") == []  # type: ignore[arg-type]
-    one = replace(plant, reads=70, read_kib=4, read_ms=14, writes=0, inside=1, waiters=0, threads=LEVELS[:1])
+    one = replace(
+        plant, reads=70, read_kib=4, read_ms=14, writes=0, inside=1, waiters=0, accounts="", threads=LEVELS[:1]
+    )
     assert judged(one, tmp_path / "one") == []
 
 
@@ -182,6 +196,11 @@ def test_a_sane_disk_gets_no_advice(name: str, scheduler: str, tmp_path: Path) -
         deadline(SSD, read_expire=1),
         deadline(replace(SSD, writes=0, reads=12000), fifo_batch=1),
         cpq(SSD, max_tgroup_io_ratio=50, slice_idle=1000),
+        replace(cpq(SSD, max_tgroup_io_ratio=10), accounts="tags=64 used=64 waiting=0"),
+        replace(cpq(SSD, max_tgroup_io_ratio=40), accounts="tags=64 used=58 waiting=9"),
+        replace(cpq(SSD, max_tgroup_io_ratio=50), accounts="tags=64 used=57 waiting=9"),
+        cpq(SSD, max_tgroup_io_ratio=10),
+        cpq(replace(SSD, writes=12_000, write_ms=10, queue={"nr_requests": 256})),
         cpq(SSD, prio_aging_expire=0),
         deadline(replace(HDD, threads=LEVELS[:1]), prio_aging_expire=100),
         replace(SSD, queue={"max_sectors_kb": 16}, read_kib=16, write_kib=16, threads=LEVELS, scheduler="mq-prio"),

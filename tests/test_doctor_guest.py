@@ -22,7 +22,8 @@ copy() {
 	cp --parents "$@" "$folder" 2>/dev/null || true
 }
 glance() {
-	copy "$S/inflight" /sys/kernel/debug/block/"${S##*/}"/hctx*/sched_tags
+	copy "$S/inflight" /sys/kernel/debug/block/"${S##*/}"/hctx*/sched_tags \
+		/sys/kernel/debug/block/"${S##*/}"/sched/accounts
 }
 snapshot() {
 	glance
@@ -57,6 +58,7 @@ gone() {
 }
 """
 DEEP = "--direct=1 --ioengine=libaio --bs=4k --name=r --rw=randread --iodepth=16 --numjobs=2"
+TWO = DEEP.replace("iodepth=16", "iodepth=64")
 MIXED = f"{DEEP} --name=w --rw=randwrite --iodepth=16"
 ONE = "--direct=1 --ioengine=psync --bs=4k --rw=randread --name=one"
 SEQUENTIAL = "--ioengine=psync --rw=read --bs=64k --name=reader"
@@ -98,6 +100,7 @@ SANE = {
     "sane-kyber": Spoiled("kyber", ONE),
     "sane-bfq": Spoiled("bfq", MIXED),
     "sane-prio": Spoiled("mq-prio", LEVELLED),
+    "sane-cpq": Spoiled("cpq", MIXED),
     "sane-one": Spoiled("mq-deadline", ONE),
     "sane-sequential": Spoiled("mq-deadline", SEQUENTIAL),
 }
@@ -146,6 +149,8 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
         "sane-deadline-short": Spoiled("mq-deadline", MIXED, (), {"iosched/read_expire": 10}),
         "batch": Spoiled("mq-deadline", MIXED, ("batch-small",), {"iosched/fifo_batch": 1}),
         "strict": Spoiled("bfq", DEEP, ("one-at-a-time",), {"iosched/strict_guarantees": 1}),
+        "fairness": Spoiled("cpq", TWO, ("fairness-tight",), {"iosched/max_tgroup_io_ratio": 20}),
+        "fairness-alone": Spoiled("cpq", f"{TWO} --thread", (), {"iosched/max_tgroup_io_ratio": 20}),
         "target": Spoiled("kyber", MIXED, ("target-short",), {"iosched/read_lat_nsec": 10000}),
         "levels": Spoiled("none", LEVELLED, ("priorities-ignored",)),
         "inverted": Spoiled("mq-deadline", pair("--prioclass=1", "--prioclass=3", 64), ("tag-starvation",)),
