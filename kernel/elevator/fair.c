@@ -42,7 +42,7 @@
 /* Accounts looked at for the next tag: what waits behind them gets its turn later. */
 #define FAIR_LOOKS 16
 
-/* Nobody waits longer before the tags, whatever holds them that this file doesn't see. */
+/* No line stands longer before the tags, whatever holds them that this file doesn't see. */
 #define FAIR_PATIENCE HZ
 
 /* Kernel threads whose last bio is remembered. */
@@ -60,6 +60,7 @@
  * @waiting: tasks that wait in @wait, under the lock of struct fair
  * @weight: part of @name
  * @tgid: for people to read
+ * @moved: jiffies when the line in @wait began or somebody was last let in
  * @node: in the list of accounts with waiting tasks
  * @wait: tasks that want a tag, first come, first served
  */
@@ -69,6 +70,7 @@ struct fair_account {
 	unsigned int waiting;
 	unsigned int weight;
 	pid_t tgid;
+	unsigned long moved;
 	struct list_head node;
 	wait_queue_head_t wait;
 };
@@ -447,8 +449,10 @@ static void fair_enter_line(struct fair *fair, struct fair_account *account)
 {
 	atomic_inc(&fair->waiters);
 	spin_lock_irq(&fair->lock);
-	if (!account->waiting++)
+	if (!account->waiting++) {
 		list_add_tail(&account->node, &fair->waiting);
+		WRITE_ONCE(account->moved, jiffies);
+	}
 	spin_unlock_irq(&fair->lock);
 }
 
@@ -462,21 +466,27 @@ static void fair_leave_line(struct fair *fair, struct fair_account *account)
 }
 
 /*
- * Waits until the account may have a tag.  Whoever is let in lets in the next one if
- * there is room for both, since a tag that comes free wakes one task.
+ * Waits until the account may have a tag, or for so long that nobody of it was let in.
+ * Whoever is let in lets in the next one if there is room for both, since a tag that
+ * comes free wakes one task.
  */
 static void fair_wait(struct fair *fair, struct fair_account *account)
 {
 	DEFINE_WAIT_FUNC(wait, default_wake_function);
-	long left = FAIR_PATIENCE;
+	long left;
 
 	might_sleep();
 	fair_enter_line(fair, account);
 	for (;;) {
 		prepare_to_wait_exclusive(&account->wait, &wait, TASK_UNINTERRUPTIBLE);
-		if (!left || fair_room(fair, account))
+		left = READ_ONCE(account->moved) + FAIR_PATIENCE - jiffies;
+		if (left <= 0)
 			break;
-		left = io_schedule_timeout(left);
+		if (fair_room(fair, account)) {
+			WRITE_ONCE(account->moved, jiffies);
+			break;
+		}
+		io_schedule_timeout(left);
 	}
 	finish_wait(&account->wait, &wait);
 	fair_leave_line(fair, account);
@@ -547,9 +557,9 @@ static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, bl
  * @opf: operation and flags of what it wants the tag for
  * @data: as limit_depth() got it
  *
- * Sleeps for a second at most, and not where the request must not wait: that one gets
- * a tag only if nearly all are free, and else is turned away, so that its task comes
- * back to wait.
+ * Sleeps until its turn comes, which is when for a second nobody of its account got
+ * in, at the latest; and not where the request must not wait: that one gets a tag only
+ * if nearly all are free, and else is turned away, so that its task comes back to wait.
  *
  * Return: jiffies that it waited.
  */

@@ -116,4 +116,21 @@ has "$urgent"
 kill $many $urgent
 wait $many $urgent || :
 [ "$(cat $accounts)" = "tags=128 used=0 waiting=0" ] || fail "in the end: $(cat $accounts)"
+
+# Where the device is so slow that a task waits for longer than a second, it still waits for its account's part.
+rmdir /sys/kernel/config/simdisk/d0
+disk hdd data=none
+scheduler cpq
+echo 64 >"$Q/nr_requests"
+readers many 400 --size=64g --norandommap
+many=$reader
+settle "$many" 380
+readers few 10 --size=64g --norandommap
+few=$reader
+settle "$few" 10
+sleep 2
+expect "many beside few on a slow disk" "$many" 28 32
+kill $many $few
+wait $many $few || :
+[ "$(cat $accounts)" = "tags=64 used=0 waiting=0" ] || fail "on a slow disk: $(cat $accounts)"
 scheduler none
