@@ -453,6 +453,8 @@ static bool cpq_hold(struct cpq_data *cpq)
 		return false;
 	if (READ_ONCE(cpq->prio_aging_expire))
 		end = min(end, now + jiffies_to_nsecs(cpq->age_look - jiffies));
+	/* Said before, since the timer may fire on another CPU at once. */
+	WRITE_ONCE(cpq->held, true);
 	hrtimer_start(&cpq->timer, ns_to_ktime(end), HRTIMER_MODE_ABS);
 	trace_cpq_idle(READ_ONCE(cpq->cpq_log), cpq->q, end - now);
 	return true;
@@ -718,10 +720,8 @@ static struct request *cpq_take(struct cpq_data *cpq, bool *full)
 		struct request *rq;
 		enum cpq_why why;
 
-		if (i == CPQ_QUEUES) {
-			WRITE_ONCE(cpq->held, true);
+		if (i == CPQ_QUEUES)
 			return NULL;
-		}
 		rq = cpq_pick(cpq, &cpq->queue[i], &why);
 		if (rq)
 			return cpq_issue(cpq, rq, CPQ_ISSUED, why);
@@ -974,9 +974,9 @@ static void cpq_account(struct cpq_data *cpq, struct request *rq, unsigned int i
 	if (!(BIT(index) & CPQ_RT_BITS))
 		cpq_charge(cpq, index, now);
 	cpq->last_done_ns = now;
-	if (cpq->held) {
-		rerun = cpq_spent(cpq) || !cpq_hold(cpq);
-		WRITE_ONCE(cpq->held, !rerun);
+	if (cpq->held && (cpq_spent(cpq) || !cpq_hold(cpq))) {
+		WRITE_ONCE(cpq->held, false);
+		rerun = true;
 	}
 	spin_unlock_irqrestore(&cpq->lock, flags);
 	if (rerun)
