@@ -47,7 +47,8 @@
  *
  * Writes beside a reader: a device full of writes makes each read wait for them all, and
  * no order in the elevator helps against that.  While somebody reads, writes go in bursts
- * of two, or one when no read is inside, each when the one before has left the device.
+ * of two, or one when no read is inside, each when the one before has left the device, if
+ * that is a shallow one.
  *
  * Before all that, accounts share the tags: fair.h.
  *
@@ -95,6 +96,9 @@
 
 /* Writes inside the device beside reads; between two reads of somebody who reads it is one. */
 #define CPQ_WRITES_BESIDE_READS 2
+
+/* What eMMC, UFS and SATA take at once: deeper devices (NVMe) are slow with few writes. */
+#define CPQ_SHALLOW_DEPTH 32
 
 /*
  * With adaptive_expire a request is late when it has waited so many times the mean.  A
@@ -582,7 +586,8 @@ static bool cpq_writes_full(struct cpq_data *cpq, const struct cpq_queue *queue)
 	unsigned int most = atomic_read(&cpq->inside[READ]) ? CPQ_WRITES_BESIDE_READS : 1;
 	unsigned int inside = atomic_read(&cpq->inside[WRITE]);
 
-	if (BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue))
+	if (BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue) ||
+	    cpq->q->tag_set->queue_depth > CPQ_SHALLOW_DEPTH)
 		return false;
 	cpq->draining = inside >= most || (inside && cpq->draining);
 	return cpq->draining;
@@ -989,9 +994,12 @@ static void cpq_requeue_request(struct request *rq)
 	struct cpq_data *cpq = rq->q->elevator->elevator_data;
 	enum cpq_state state = cpq_state(rq);
 	struct cpq_queue *queue = cpq_queue(rq);
+	bool competing;
 
 	if (state < CPQ_ISSUED)
 		return;
+	/* Asked while it is still inside: its end may be that of a hold. */
+	competing = cpq_competing(cpq);
 	cpq_put(rq, queue, CPQ_OUTSIDE);
 	if (state == CPQ_AGED)
 		WRITE_ONCE(cpq->aged_inside, false);
@@ -1004,7 +1012,7 @@ static void cpq_requeue_request(struct request *rq)
 		WRITE_ONCE(cpq->writes_held, false);
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 	}
-	if (cpq_competing(cpq))
+	if (competing)
 		cpq_account(cpq, rq, queue - cpq->queue);
 }
 

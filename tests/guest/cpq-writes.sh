@@ -150,5 +150,14 @@ run --runtime=1 --cpus_allowed=0 $writer --name=be0 $reader --name=idle0 --prioc
 	--name=be1 --cpus_allowed=1 --prioclass=2 --rw=randrw --iodepth=16 --name=rt1 --prioclass=1 --rw=randrw --iodepth=2 \
 	--thinktime=1ms
 echo "storm: $reads reads, $writes writes"
+
+# A device that takes many requests at once needs them all.
+rmdir /sys/kernel/config/simdisk/d0
+disk nvme data=none
+scheduler cpq
+run $writer
+alone=$writes
+run $writer $reader --iodepth=1
+expect "writer beside a reader on a deep device" "$writes" $((alone * 9 / 10)) 99999
 scheduler none
 expect_dmesg_clean
