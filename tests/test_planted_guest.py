@@ -69,8 +69,8 @@ CPQ = (
     ("threshold-unused", "mean <= (u64)READ_ONCE(cpq->io_threshold) * NSEC_PER_USEC", "false", "cpq-turns"),
     (
         "class-at-finish",
-        "queue = cpq_queue(rq);\n\n\tif (state < CPQ_ISSUED)",
-        "queue = cpq_queue_for(cpq, sluice_rq_ioprio(rq), rq->bio);\n\n\tif (state < CPQ_ISSUED)",
+        "queue = cpq_queue(rq);\n\tbool competing;\n",
+        "queue = cpq_queue_for(cpq, sluice_rq_ioprio(rq), rq->bio);\n\tbool competing;\n",
         "elevator-commands",
     ),
     (
