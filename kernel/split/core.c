@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Devices with a policy, the calls at their gates, and the hold.  See split.h.
+ *
+ * A call lives on its caller's stack and is in split_calls from when it came to a closed
+ * gate until it returns.  While it is held its state is SPLIT_HELD, and whoever changes
+ * that, by compare and exchange, decides how the hold ends: the policy lets it go; or the
+ * caller leaves, or the device is detached, and then who changed it tells the policy.
+ *
+ * A device's state changes first and a grace period later none of the policy's functions
+ * runs any more.  Callers find the device by its queue under RCU, and keep it while they
+ * are at its gate.
+ */
+#include "core.h"
+
+#include <linux/debugfs.h>
+#include <linux/freezer.h>
+#include <linux/hashtable.h>
+#include <linux/sched/signal.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+
+/* Calls at gates are found by their task: a thousand of them, some dozen a bucket. */
+#define SPLIT_CALL_BITS 6
+
+enum split_state {
+	SPLIT_HELD, /* or the policy is being asked */
+	SPLIT_LET_GO, /* by the policy, or was never held */
+	SPLIT_LEFT, /* the hold ended otherwise */
+};
+
+enum split_device_state {
+	SPLIT_ATTACHED,
+	SPLIT_EJECTED, /* enter() and leave() aren't called any more */
+	SPLIT_DETACHED, /* nor is drop() */
+};
+
+/**
+ * struct split_bucket - calls whose tasks have the same hash
+ * @lock: guards @calls; taken in process context only, and before a policy's lock
+ * @calls: by struct split_call's hash
+ */
+struct split_bucket {
+	spinlock_t lock; /* guards calls */
+	struct hlist_head calls;
+};
+
+struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];
+static DEFINE_SPINLOCK(split_devices_lock); /* guards changes of split_devices */
+static struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
+static struct dentry *split_debugfs;
+
+static const char *const split_kinds[SPLIT_KINDS] = {
+	"write", "fsync", "sync", "creat", "mkdir", "unlink", "rename", "truncate", "change",
+};
+
+/* Calls at gates */
+
+static struct split_bucket *split_bucket(struct task_struct *task)
+{
+	return &split_calls[hash_ptr(task, SPLIT_CALL_BITS)];
+}
+
+static void split_add(struct split_call *call)
+{
+	struct split_bucket *bucket = split_bucket(current);
+
+	spin_lock(&bucket->lock);
+	hlist_add_head(&call->hash, &bucket->calls);
+	spin_unlock(&bucket->lock);
+}
+
+static void split_del(struct split_call *call)
+{
+	struct split_bucket *bucket = split_bucket(current);
+
+	spin_lock(&bucket->lock);
+	hlist_del(&call->hash);
+	spin_unlock(&bucket->lock);
+}
+
+/**
+ * split_is_inside() - has the current task passed a gate in a call that goes on?
+ *
+ * The original of a gated function, and an fsync in a durable write, belong to that call.
+ */
+bool split_is_inside(void)
+{
+	struct split_bucket *bucket = split_bucket(current);
+	struct split_call *call;
+	bool found = false;
+
+	spin_lock(&bucket->lock);
+	hlist_for_each_entry(call, &bucket->calls, hash)
+		found |= call->task == current;
+	spin_unlock(&bucket->lock);
+	return found;
+}
+
+static void split_put(struct split_device *device)
+{
+	if (device && refcount_dec_and_test(&device->refs))
+		kfree_rcu(device, rcu);
+}
+
+/* The hold */
+
+/* Ends a hold, if nobody else has, and tells the policy. */
+static void split_claim(struct split_device *device, struct split_call *call)
+{
+	if (cmpxchg(&call->state, SPLIT_HELD, SPLIT_LEFT) != SPLIT_HELD)
+		return;
+	atomic_inc(&device->dropped);
+	if (device->ops->drop)
+		device->ops->drop(device->data, call);
+}
+
+/* The caller wants to leave; where the device is being detached that ends the hold soon. */
+static void split_escape(struct split_call *call)
+{
+	struct split_device *device = call->device;
+
+	rcu_read_lock();
+	if (READ_ONCE(device->state) != SPLIT_DETACHED)
+		split_claim(device, call);
+	rcu_read_unlock();
+}
+
+/* Does something to each held call of a device, after which its caller looks again. */
+static void split_wake_all(struct split_device *device,
+			   void (*fn)(struct split_device *device, struct split_call *call))
+{
+	struct split_call *call;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(split_calls); i++) {
+		spin_lock(&split_calls[i].lock);
+		hlist_for_each_entry(call, &split_calls[i].calls, hash) {
+			if (call->device != device)
+				continue;
+			if (fn)
+				fn(device, call);
+			wake_up_process(call->task);
+		}
+		spin_unlock(&split_calls[i].lock);
+	}
+}
+
+static void split_eject(struct split_device *device, const struct split_call *call)
+{
+	if (cmpxchg(&device->state, SPLIT_ATTACHED, SPLIT_EJECTED) != SPLIT_ATTACHED)
+		return;
+	WRITE_ONCE(device->closed, SPLIT_NONE);
+	pr_err("split: %s: policy %s left a %s of process %d unanswered for %u ms and is ejected; next: choose a scheduler for %s again\n",
+	       device->disk, device->ops->name, split_kinds[call->kind], call->task->pid,
+	       SPLIT_ANSWER_MS, device->disk);
+	split_wake_all(device, NULL);
+}
+
+/*
+ * Whether a writer holds s_umount, or waits for it behind the reader that a sync is: who
+ * unmounts, remounts or freezes must not wait for a policy.
+ */
+static bool split_blocks_umount(struct super_block *sb)
+{
+	if (!down_read_trylock(&sb->s_umount))
+		return true;
+	up_read(&sb->s_umount);
+	return false;
+}
+
+static bool split_must_leave(const struct split_call *call)
+{
+	return fatal_signal_pending(current) || freezing(current) ||
+	       READ_ONCE(call->sb->s_writers.frozen) != SB_UNFROZEN ||
+	       READ_ONCE(call->device->state) != SPLIT_ATTACHED ||
+	       (call->kind == SPLIT_SYNC && split_blocks_umount(call->sb));
+}
+
+/* Looks for a reason to leave, or to eject the policy. */
+static void split_look(struct split_call *call)
+{
+	unsigned long answered = READ_ONCE(call->answered);
+
+	if (time_after(jiffies, answered + msecs_to_jiffies(SPLIT_ANSWER_MS))) {
+		rcu_read_lock();
+		if (READ_ONCE(call->device->state) == SPLIT_ATTACHED)
+			split_eject(call->device, call);
+		rcu_read_unlock();
+	}
+	if (split_must_leave(call))
+		split_escape(call);
+}
+
+/* Return: 0 if the call may run, -EINTR if it was killed. */
+static int split_wait(struct split_call *call)
+{
+	while (READ_ONCE(call->state) == SPLIT_HELD) {
+		if (xchg(&call->flush, false))
+			filemap_flush(call->inode->i_mapping);
+		split_look(call);
+		set_current_state(TASK_KILLABLE);
+		if (READ_ONCE(call->state) == SPLIT_HELD && !READ_ONCE(call->flush))
+			io_schedule_timeout(msecs_to_jiffies(SPLIT_SLICE_MS));
+		__set_current_state(TASK_RUNNING);
+	}
+	return call->state == SPLIT_LEFT && fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+/* Gates */
+
+/* The device whose gate a call has come to, referenced; NULL if it is open by now. */
+static struct split_device *split_closed_device(const struct split_call *call)
+{
+	struct split_device *device = split_find(bdev_get_queue(call->sb->s_bdev));
+
+	if (!device || !(READ_ONCE(device->closed) & BIT(call->kind)) ||
+	    READ_ONCE(device->state) != SPLIT_ATTACHED || !refcount_inc_not_zero(&device->refs))
+		return NULL;
+	return device;
+}
+
+/* Asks the policy, whose functions none outlives this.  Return: whether the call may run. */
+static bool split_ask(struct split_call *call)
+{
+	bool go = true;
+
+	rcu_read_lock();
+	call->device = split_closed_device(call);
+	split_add(call);
+	if (call->device && call->device->ops->enter)
+		go = call->device->ops->enter(call->device->data, call);
+	if (go)
+		WRITE_ONCE(call->state, SPLIT_LET_GO);
+	rcu_read_unlock();
+	return go;
+}
+
+/**
+ * split_enter() - a call of the current task has come to a closed gate
+ * @call: on the stack, with what it does
+ *
+ * Sleeps while the policy holds it.  split_leave() must follow, whatever this returns.
+ *
+ * Return: 0: make the call; -EAGAIN: it had to be held and must not; -EINTR: it was killed.
+ */
+int split_enter(struct split_call *call)
+{
+	INIT_LIST_HEAD(&call->node);
+	call->task = current;
+	call->ioprio = get_current_ioprio();
+	call->began = jiffies;
+	call->answered = jiffies;
+	call->state = call->nowait ? SPLIT_LET_GO : SPLIT_HELD;
+	if (split_ask(call))
+		return 0;
+	return call->nowait ? -EAGAIN : split_wait(call);
+}
+
+/**
+ * split_leave() - a call that was given to split_enter() has returned
+ * @call: the call
+ * @result: what it returned, or what split_enter() did
+ */
+void split_leave(struct split_call *call, ssize_t result)
+{
+	struct split_device *device = call->device;
+
+	rcu_read_lock();
+	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->leave)
+		device->ops->leave(device->data, call, result);
+	rcu_read_unlock();
+	split_del(call);
+	split_put(device);
+}
+
+/* What a policy calls; see split.h. */
+
+void split_close(struct split_device *device, unsigned int kinds)
+{
+	WRITE_ONCE(device->closed, kinds);
+	/* Pairs with split_eject(): one of the two opens the gates of an ejected policy. */
+	smp_mb();
+	if (READ_ONCE(device->state) != SPLIT_ATTACHED)
+		WRITE_ONCE(device->closed, SPLIT_NONE);
+}
+EXPORT_SYMBOL_GPL(split_close);
+
+void split_hold(struct split_call *call, const char *reason)
+{
+	WRITE_ONCE(call->reason, reason);
+	WRITE_ONCE(call->answered, jiffies);
+}
+EXPORT_SYMBOL_GPL(split_hold);
+
+/* The call may end as soon as its state changes; its task lasts until RCU lets it go. */
+void split_let_go(struct split_call *call)
+{
+	struct split_device *device = call->device;
+	struct task_struct *task = call->task;
+
+	rcu_read_lock();
+	if (cmpxchg(&call->state, SPLIT_HELD, SPLIT_LET_GO) == SPLIT_HELD) {
+		atomic_inc(&device->let_go);
+		wake_up_process(task);
+	}
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(split_let_go);
+
+void split_write_back(struct split_call *call)
+{
+	WRITE_ONCE(call->flush, true);
+	wake_up_process(call->task);
+}
+EXPORT_SYMBOL_GPL(split_write_back);
+
+struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)
+{
+	struct split_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	int err;
+
+	if (!device)
+		return ERR_PTR(-ENOMEM);
+	err = split_hooks_on();
+	if (err) {
+		kfree(device);
+		return ERR_PTR(err);
+	}
+	device->q = q;
+	device->ops = ops;
+	device->data = data;
+	strscpy(device->disk, q->disk->disk_name, sizeof(device->disk));
+	refcount_set(&device->refs, 1);
+	spin_lock(&split_devices_lock);
+	hlist_add_head_rcu(&device->node, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)]);
+	spin_unlock(&split_devices_lock);
+	return device;
+}
+EXPORT_SYMBOL_GPL(split_attach);
+
+/*
+ * The queue is frozen, and a held caller may be writing back its file, which waits for the
+ * queue: so its hold is ended here, and not by itself.
+ */
+void split_detach(struct split_device *device)
+{
+	spin_lock(&split_devices_lock);
+	hlist_del_rcu(&device->node);
+	spin_unlock(&split_devices_lock);
+	WRITE_ONCE(device->closed, SPLIT_NONE);
+	WRITE_ONCE(device->state, SPLIT_DETACHED);
+	synchronize_rcu();
+	split_wake_all(device, split_claim);
+	split_put(device);
+	split_hooks_off();
+}
+EXPORT_SYMBOL_GPL(split_detach);
+
+/* debugfs */
+
+static unsigned int split_count_held(const struct split_device *device)
+{
+	unsigned int i, held = 0;
+	struct split_call *call;
+
+	for (i = 0; i < ARRAY_SIZE(split_calls); i++) {
+		spin_lock(&split_calls[i].lock);
+		hlist_for_each_entry(call, &split_calls[i].calls, hash)
+			held += call->device == device && READ_ONCE(call->state) == SPLIT_HELD;
+		spin_unlock(&split_calls[i].lock);
+	}
+	return held;
+}
+
+static void split_device_show(const struct split_device *device, struct seq_file *m)
+{
+	unsigned long closed = READ_ONCE(device->closed);
+	unsigned int kind;
+
+	seq_printf(m, "%s %s held=%u let_go=%d dropped=%d state=%s closed=", device->disk,
+		   device->ops->name, split_count_held(device), atomic_read(&device->let_go),
+		   atomic_read(&device->dropped),
+		   READ_ONCE(device->state) == SPLIT_EJECTED ? "ejected" : "attached");
+	for_each_set_bit(kind, &closed, SPLIT_KINDS)
+		seq_printf(m, "%s%s", split_kinds[kind], closed >> kind == 1 ? "" : ",");
+	seq_putc(m, '\n');
+}
+
+/* split/devices: a line per device. */
+static int devices_show(struct seq_file *m, void *unused)
+{
+	struct split_device *device;
+	unsigned int i;
+
+	rcu_read_lock();
+	for (i = 0; i < ARRAY_SIZE(split_devices); i++)
+		hlist_for_each_entry_rcu(device, &split_devices[i], node)
+			split_device_show(device, m);
+	rcu_read_unlock();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(devices);
+
+/* A held call's device can't be detached before its bucket's lock was taken. */
+static void split_call_show(const struct split_call *call, struct seq_file *m)
+{
+	const char *reason = READ_ONCE(call->reason);
+
+	if (READ_ONCE(call->state) == SPLIT_HELD && call->device)
+		seq_printf(m, "%s %s pid=%d comm=%s ms=%u reason=%s\n", call->device->disk,
+			   split_kinds[call->kind], call->task->pid, call->task->comm,
+			   jiffies_to_msecs(jiffies - call->began), reason ?: "none");
+}
+
+/* split/held: a line per held call. */
+static int held_show(struct seq_file *m, void *unused)
+{
+	struct split_call *call;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(split_calls); i++) {
+		spin_lock(&split_calls[i].lock);
+		hlist_for_each_entry(call, &split_calls[i].calls, hash)
+			split_call_show(call, m);
+		spin_unlock(&split_calls[i].lock);
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(held);
+
+static int __init split_init(void)
+{
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < ARRAY_SIZE(split_calls); i++)
+		spin_lock_init(&split_calls[i].lock);
+	err = split_hooks_init();
+	if (err)
+		return err;
+	split_debugfs = debugfs_create_dir("split", NULL);
+	debugfs_create_file("devices", 0400, split_debugfs, NULL, &devices_fops);
+	debugfs_create_file("held", 0400, split_debugfs, NULL, &held_fops);
+	return 0;
+}
+
+/* No policy is left, but calls that were gated may still be on their way. */
+static void __exit split_exit(void)
+{
+	debugfs_remove(split_debugfs);
+	split_hooks_exit();
+	rcu_barrier();
+}
+
+module_init(split_init);
+module_exit(split_exit);
+
+MODULE_AUTHOR("Sluice developers");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Split-level I/O scheduling");

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * split-noop: a policy that decides nothing
+ *
+ * Requests go first come, first served, and every call goes at once: what the split
+ * framework costs by itself.  The knobs make it do what a test or a measurement wants:
+ * each is a set of kinds of calls, as bits in the order of enum split_kind.
+ *
+ *	gates	these gates are closed
+ *	hold	of what comes to a closed gate these are held, until they are taken from
+ *		the set again
+ *
+ * "forget" 1 leaves what is held without an answer, as a faulty policy would.
+ */
+#include "../elevator/request-set.h"
+#include "split.h"
+
+#include <linux/slab.h>
+
+/* How often what is held is said to be held on purpose. */
+#define NOOP_ANSWER_JIFFIES msecs_to_jiffies(SPLIT_ANSWER_MS / 4)
+
+/**
+ * struct noop_data - one queue's scheduler
+ * @lock: guards @waiting and @held; taken from any context
+ * @waiting: requests, in order
+ * @held: calls, in order
+ * @device: for split.h's functions
+ * @answer: says of what is held that it is
+ * @gates: set of kinds; knobs are read and written without the lock
+ * @hold: set of kinds
+ * @forget: 0 or 1
+ */
+struct noop_data {
+	spinlock_t lock; /* guards waiting and held */
+	struct list_head waiting;
+	struct list_head held;
+	struct split_device *device;
+	struct timer_list answer;
+	unsigned int gates;
+	unsigned int hold;
+	unsigned int forget;
+};
+
+/* Requests */
+
+static bool noop_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct noop_data *noop = hctx->queue->elevator->elevator_data;
+
+	return !list_empty_careful(&noop->waiting);
+}
+
+static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct noop_data *noop = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&noop->lock, flags);
+	rq = list_first_entry_or_null(&noop->waiting, struct request, queuelist);
+	if (rq)
+		list_del_init(&rq->queuelist);
+	spin_unlock_irqrestore(&noop->lock, flags);
+	return rq;
+}
+
+static void noop_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+				 sluice_insert_t ins)
+{
+	struct noop_data *noop = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+	unsigned long flags;
+
+	list_for_each_entry(rq, list, queuelist)
+		trace_block_rq_insert(rq);
+	spin_lock_irqsave(&noop->lock, flags);
+	if (sluice_insert_at_head(ins))
+		list_splice_init(list, &noop->waiting);
+	else
+		list_splice_tail_init(list, &noop->waiting);
+	spin_unlock_irqrestore(&noop->lock, flags);
+}
+
+/* The block layer wants to see it; nothing is kept for a request. */
+static void noop_finish_request(struct request *rq)
+{
+}
+
+/* Calls */
+
+static bool noop_enter(void *data, struct split_call *call)
+{
+	struct noop_data *noop = data;
+	bool go;
+
+	spin_lock_irq(&noop->lock);
+	go = !(noop->hold & BIT(call->kind));
+	if (!go && !call->nowait) {
+		split_hold(call, "hold");
+		list_add_tail(&call->node, &noop->held);
+	}
+	spin_unlock_irq(&noop->lock);
+	return go;
+}
+
+static void noop_drop(void *data, struct split_call *call)
+{
+	struct noop_data *noop = data;
+
+	spin_lock_irq(&noop->lock);
+	list_del_init(&call->node);
+	spin_unlock_irq(&noop->lock);
+}
+
+static const struct split_ops noop_ops = {
+	.name = "split-noop",
+	.enter = noop_enter,
+	.drop = noop_drop,
+};
+
+static void noop_answer(struct timer_list *timer)
+{
+	struct noop_data *noop = container_of(timer, struct noop_data, answer);
+	struct split_call *call;
+	unsigned long flags;
+
+	spin_lock_irqsave(&noop->lock, flags);
+	if (!READ_ONCE(noop->forget))
+		list_for_each_entry(call, &noop->held, node)
+			split_hold(call, "hold");
+	spin_unlock_irqrestore(&noop->lock, flags);
+	mod_timer(timer, jiffies + NOOP_ANSWER_JIFFIES);
+}
+
+/* Lets go what isn't to be held any more. */
+static void noop_let_go(struct noop_data *noop)
+{
+	struct split_call *call, *next;
+
+	spin_lock_irq(&noop->lock);
+	list_for_each_entry_safe(call, next, &noop->held, node) {
+		if (READ_ONCE(noop->hold) & BIT(call->kind))
+			continue;
+		list_del_init(&call->node);
+		split_let_go(call);
+	}
+	spin_unlock_irq(&noop->lock);
+}
+
+/* Life of the scheduler */
+
+/* Called with the queue frozen. */
+static int noop_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct noop_data *noop = kzalloc_node(sizeof(*noop), GFP_KERNEL, q->node);
+
+	if (!noop)
+		return -ENOMEM;
+	spin_lock_init(&noop->lock);
+	INIT_LIST_HEAD(&noop->waiting);
+	INIT_LIST_HEAD(&noop->held);
+	noop->device = split_attach(q, &noop_ops, noop);
+	if (IS_ERR(noop->device)) {
+		int err = PTR_ERR(noop->device);
+
+		kfree(noop);
+		return err;
+	}
+	timer_setup(&noop->answer, noop_answer, 0);
+	mod_timer(&noop->answer, jiffies + NOOP_ANSWER_JIFFIES);
+	eq->elevator_data = noop;
+	return 0;
+}
+
+/* Called with the queue frozen: every request has been finished. */
+static void noop_exit_sched(struct elevator_queue *eq)
+{
+	struct noop_data *noop = eq->elevator_data;
+
+	split_detach(noop->device);
+	timer_shutdown_sync(&noop->answer);
+	WARN_ON_ONCE(!list_empty(&noop->waiting) || !list_empty(&noop->held));
+	kfree(noop);
+}
+
+/* Knobs */
+
+RQ_KNOB(noop_data, forget, 0, 1)
+
+static ssize_t gates_show(struct elevator_queue *eq, char *page)
+{
+	return rq_knob_show(eq, offsetof(struct noop_data, gates), page);
+}
+
+static ssize_t gates_store(struct elevator_queue *eq, const char *page, size_t count)
+{
+	struct noop_data *noop = eq->elevator_data;
+	ssize_t ret = rq_knob_store(eq, offsetof(struct noop_data, gates), SPLIT_NONE, SPLIT_ALL,
+				    page, count);
+
+	if (ret > 0)
+		split_close(noop->device, READ_ONCE(noop->gates));
+	return ret;
+}
+
+static ssize_t hold_show(struct elevator_queue *eq, char *page)
+{
+	return rq_knob_show(eq, offsetof(struct noop_data, hold), page);
+}
+
+static ssize_t hold_store(struct elevator_queue *eq, const char *page, size_t count)
+{
+	ssize_t ret = rq_knob_store(eq, offsetof(struct noop_data, hold), SPLIT_NONE, SPLIT_ALL,
+				    page, count);
+
+	if (ret > 0)
+		noop_let_go(eq->elevator_data);
+	return ret;
+}
+
+static sluice_attr_t noop_attrs[] = {
+	RQ_KNOB_ATTR(gates),
+	RQ_KNOB_ATTR(hold),
+	RQ_KNOB_ATTR(forget),
+	__ATTR_NULL,
+};
+
+SLUICE_INIT_SCHED(noop_init_sched_op, noop_init_sched)
+
+static struct elevator_type noop_type = {
+	.ops = {
+		.init_sched		= noop_init_sched_op,
+		.exit_sched		= noop_exit_sched,
+		.insert_requests	= noop_insert_requests,
+		.has_work		= noop_has_work,
+		.dispatch_request	= noop_dispatch_request,
+		.finish_request		= noop_finish_request,
+	},
+	.elevator_attrs = noop_attrs,
+	.elevator_name = "split-noop",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init noop_init(void)
+{
+	return elv_register(&noop_type);
+}
+
+static void __exit noop_exit(void)
+{
+	elv_unregister(&noop_type);
+}
+
+module_init(noop_init);
+module_exit(noop_exit);
+
+MODULE_AUTHOR("Sluice developers");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("A split-level policy that decides nothing");
+MODULE_ALIAS("split-noop-iosched");

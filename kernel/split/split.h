@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Split-level scheduling: what a policy may use, and what it must do.
+ *
+ * A policy schedules a device's I/O at three layers.  It is an elevator, chosen by its
+ * name in queue/scheduler, with requests to order as any other; and from init_sched to
+ * exit_sched it also hears of system calls that will cause I/O, before the file system
+ * has seen them, and may hold them.
+ *
+ *	init_sched	split_attach(): calls on the device's file systems now come by
+ *	exit_sched	split_detach(): none does any more, none is held
+ *
+ * Other devices notice nothing.  While no device has a policy the hooks are off: the
+ * kernel's code is as it was.
+ *
+ * Gates.  A device has a gate for each kind of call, open at first.  A call passes an open
+ * gate unseen.  At a closed one the policy is asked, by enter(): it lets the call go, or has
+ * it held until split_let_go().  A policy that closes gates only while there is something to
+ * decide costs next to nothing while there isn't.
+ *
+ * The hold.  A policy never sleeps: the caller sleeps here, killable.  It leaves without
+ * having been let go, for which drop() is called, when
+ *
+ *  - it is killed: the call fails with -EINTR, the file system never sees it;
+ *  - the file system is frozen, or the machine is suspended;
+ *  - it is a sync, and somebody wants to unmount, remount or freeze the file system;
+ *  - the policy is ejected, the scheduler is changed, or the device goes.
+ *
+ * In all but the first case the call then runs as if there were no gate.  All of this is
+ * noticed within SPLIT_SLICE_MS, a kill at once.
+ *
+ * A caller may be held with a lock that others need: the position of an open file, a pipe,
+ * a directory of an overlay.  So a policy must not make one call wait for the return of
+ * another one, which may be waiting for the first one's lock.  Requests complete, time
+ * passes and tokens come whoever is held: these are what to wait for.
+ *
+ * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
+ * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle, exit
+ * or dump core.  enter() isn't called for them.  What doesn't come by a gate at all: stores
+ * to mapped files, ftruncate, fallocate, and fsetxattr; sync_file_range.  What must not
+ * wait (RWF_NOWAIT, io_uring's first try) fails with -EAGAIN instead of being held.
+ *
+ * Ejection.  A held call must be let go, or held once more by split_hold(), within
+ * SPLIT_ANSWER_MS.  A policy that leaves one unanswered for longer is ejected: its gates
+ * open for good, what is held goes, the kernel log and debugfs say so, and its elevator
+ * goes on without the other layers until another scheduler is chosen.
+ *
+ * debugfs has split/devices, a line per device, and split/held, a line per held call with
+ * the policy's reason.
+ *
+ * Source: the split-level paper, sections 3 and 4 and Table 2.
+ */
+#ifndef SLUICE_SPLIT_H
+#define SLUICE_SPLIT_H
+
+#include "../compat/elevator.h"
+
+#include <linux/bits.h>
+#include <linux/fs.h>
+
+/* A held task looks about so often for a reason to leave. */
+#define SPLIT_SLICE_MS 100
+
+/* A held call that gets no answer for so long has been forgotten. */
+#define SPLIT_ANSWER_MS 10000
+
+/**
+ * enum split_kind - what a call does
+ * @SPLIT_WRITE: write to a file: write, pwritev, splice, io_uring, libaio
+ * @SPLIT_FSYNC: make a file durable: fsync, fdatasync, msync, and what O_SYNC adds to
+ *		 a write that passed an open gate
+ * @SPLIT_SYNC: make a file system durable: sync, syncfs
+ * @SPLIT_CREAT: make a name: open with O_CREAT, mknod, link, symlink; an open with
+ *		 O_TRUNC is one too
+ * @SPLIT_MKDIR: mkdir
+ * @SPLIT_UNLINK: unlink, rmdir
+ * @SPLIT_RENAME: rename
+ * @SPLIT_TRUNCATE: truncate by path
+ * @SPLIT_CHANGE: change something else of an inode by path: chmod, chown, utimes,
+ *		  setxattr; and any of the last five from io_uring or a 32-bit process
+ * @SPLIT_KINDS: number of kinds
+ */
+enum split_kind {
+	SPLIT_WRITE,
+	SPLIT_FSYNC,
+	SPLIT_SYNC,
+	SPLIT_CREAT,
+	SPLIT_MKDIR,
+	SPLIT_UNLINK,
+	SPLIT_RENAME,
+	SPLIT_TRUNCATE,
+	SPLIT_CHANGE,
+	SPLIT_KINDS
+};
+
+/* Sets of kinds, one bit each. */
+#define SPLIT_NONE 0U
+#define SPLIT_ALL (BIT(SPLIT_KINDS) - 1)
+#define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC)))
+
+/**
+ * struct split_call - a system call that came to a closed gate
+ * @kind: what it does
+ * @sb: the file system
+ * @inode: of a write or fsync, else NULL
+ * @pos: where a write begins, as far as is known before it does; bytes
+ * @bytes: length of a write; of an fsync's range, LLONG_MAX if to the end
+ * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
+ * @nowait: must not be held
+ * @ioprio: the caller's I/O priority
+ * @node: the policy's, from enter() on
+ * @private: the policy's
+ * @task: the caller
+ * @device: whose gate
+ * @began: jiffies when it came to the gate
+ * @answered: jiffies of the last split_hold()
+ * @reason: of the last split_hold()
+ * @state: an enum split_state
+ * @flush: split_write_back() was called
+ * @hash: by @task, among all that came to a closed gate
+ *
+ * It exists from enter() until leave() has returned, which doesn't come after an ejection
+ * or split_detach(): a policy keeps only held calls.  The fields from @task on are the
+ * framework's.
+ */
+struct split_call {
+	enum split_kind kind;
+	struct super_block *sb;
+	struct inode *inode;
+	loff_t pos;
+	loff_t bytes;
+	bool durable;
+	bool nowait;
+	unsigned short ioprio;
+	struct list_head node;
+	u64 private;
+	struct task_struct *task;
+	struct split_device *device;
+	unsigned long began;
+	unsigned long answered;
+	const char *reason;
+	int state;
+	bool flush;
+	struct hlist_node hash;
+};
+
+/**
+ * struct split_ops - what a policy does
+ *
+ * Each is called from the caller's context, with no lock held but that of its caller, and
+ * under RCU: it must not sleep, and may take spinlocks.  An op that is NULL isn't called.
+ * None is called before split_attach() or after split_detach() has returned.
+ */
+struct split_ops {
+	/**
+	 * @name: the elevator's, for messages
+	 */
+	const char *name;
+
+	/**
+	 * @enter: a call has come to a closed gate
+	 *
+	 * Returns true to let it go at once.  Or calls split_hold(), keeps the call in a
+	 * list of its own, and returns false: the caller sleeps until split_let_go(), which
+	 * may come before enter() has returned.  A call with @nowait must not be kept: false
+	 * turns it away with -EAGAIN, and drop() doesn't follow.
+	 */
+	bool (*enter)(void *data, struct split_call *call);
+
+	/**
+	 * @drop: a held call goes without having been let go
+	 *
+	 * Must take it off the policy's list before it returns, under the lock that
+	 * split_let_go() is called under: the call may end right afterwards.  Bear a call
+	 * that isn't on a list: a forgotten one leads here too.
+	 */
+	void (*drop)(void *data, struct split_call *call);
+
+	/**
+	 * @leave: a call that entered has returned
+	 *
+	 * @result: what it returned, a negative error if it failed; -EINTR if it was killed
+	 * while it was held, -EAGAIN if it was turned away.  Once for each enter(), but not
+	 * for what returns after the policy has been ejected or detached.  Where names or
+	 * inodes are changed it comes when the change may begin: its end isn't seen.
+	 */
+	void (*leave)(void *data, struct split_call *call, ssize_t result);
+};
+
+/**
+ * split_attach() - have a device's calls come by
+ * @q: the device's queue, from init_sched
+ * @ops: the policy; read until split_detach()
+ * @data: for the ops
+ *
+ * Sleeps.  All gates are open.  The first device's attachment puts the hooks in.
+ *
+ * Return: the device, for the functions below; or an ERR_PTR(): -EBUSY if a hook's place
+ * is taken, by a livepatch or a kprobe, or if ftrace is switched off; -ETIMEDOUT if the
+ * hooks could not be put in soon; -ENOMEM.  The kernel log says which, and what to do.
+ */
+struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops,
+				  void *data);
+
+/**
+ * split_detach() - the end of what split_attach() began
+ * @device: what it returned
+ *
+ * From exit_sched, before the policy's data goes.  Sleeps.  drop() is called for each held
+ * call.
+ */
+void split_detach(struct split_device *device);
+
+/**
+ * split_close() - choose which gates are closed
+ * @device: what split_attach() returned
+ * @kinds: a set of kinds; gates of all others are open
+ *
+ * In any context.  It holds for calls that come from now on: what is held stays held until
+ * it is let go.
+ */
+void split_close(struct split_device *device, unsigned int kinds);
+
+/**
+ * split_hold() - say that a call is held on purpose, and why
+ * @call: a call, from enter(), or one that is held
+ * @reason: a constant, for people to read; "tokens", say
+ *
+ * In any context, under the policy's lock.
+ */
+void split_hold(struct split_call *call, const char *reason);
+
+/**
+ * split_let_go() - let a held call go
+ * @call: a held call, which the policy has taken off its list
+ *
+ * In any context, under the lock that drop() takes.  From then on the call isn't the
+ * policy's until leave().
+ */
+void split_let_go(struct split_call *call);
+
+/**
+ * split_write_back() - have a held fsync's file written back, asynchronously
+ * @call: a held call of kind SPLIT_FSYNC
+ *
+ * In any context, under the lock that drop() takes.  The caller of fsync starts the
+ * writeback of its file's dirty pages and is then held again: what fsync will have to wait
+ * for gets less, without a commit of the journal.
+ */
+void split_write_back(struct split_call *call);
+
+#endif
