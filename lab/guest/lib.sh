@@ -14,11 +14,14 @@ skip() {
 	exit 0
 }
 
-# load NAME: load a module that came with the job, or one of the kernel's own.
+# load NAME: load a module that came with the job, after those it needs, or one of the kernel's own.
 load() {
 	if [ -d "/sys/module/$(echo "$1" | tr - _)" ]; then
 		return 0
 	elif [ -e "/job/$1.ko" ]; then
+		for _needed in $(modinfo -F depends "/job/$1.ko" | tr , ' '); do
+			load "$_needed"
+		done
 		insmod "/job/$1.ko"
 	else
 		modprobe "$1"
@@ -52,6 +55,51 @@ scheduler() {
 	esac
 	echo "$1" >"$Q/scheduler" || fail "the kernel refuses scheduler $1"
 	grep -qF "[$1]" "$Q/scheduler" || fail "scheduler is $(cat "$Q/scheduler"), not $1"
+}
+
+# file_system [OPTION…]: an ext4 on the disk, mounted at /tmp/mnt.
+file_system() {
+	mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
+	mkdir -p /tmp/mnt
+	mount "$@" "$DEV" /tmp/mnt
+}
+
+# kinds KIND…: the set of these kinds of calls, as split-noop's knobs want it.
+kinds() {
+	_set=0
+	for _kind; do
+		case $_kind in
+		write) _bit=1 ;;
+		fsync) _bit=2 ;;
+		sync) _bit=4 ;;
+		creat) _bit=8 ;;
+		mkdir) _bit=16 ;;
+		unlink) _bit=32 ;;
+		rename) _bit=64 ;;
+		truncate) _bit=128 ;;
+		change) _bit=256 ;;
+		*) fail "no kind of call: $_kind" ;;
+		esac
+		_set=$((_set | _bit))
+	done
+	echo $_set
+}
+
+# hold [KIND…]: split-noop holds these kinds of calls, and lets go those of others.
+hold() {
+	_set=$(kinds "$@")
+	echo "$_set" >"$Q/iosched/gates"
+	echo "$_set" >"$Q/iosched/hold"
+}
+
+# wait_held NUMBER [KIND]: until so many calls are held, and no more.
+wait_held() {
+	for _ in $(seq 200); do
+		_held=$(grep -c "^simdisk-${_disk} ${2-}" /sys/kernel/debug/split/held) || true
+		[ "$_held" != "$1" ] || return 0
+		sleep 0.01
+	done
+	fail "held are $_held, not $1 ${2-}: $(cat /sys/kernel/debug/split/held)"
 }
 
 # watch FILE OPTION…: start iolat, which writes to FILE, and wait until it watches.
