@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# What must not wait is turned away, and io_uring's worker waits in its stead; libaio's caller waits itself.
+. ./lib.sh
+
+# refuses OPTION: a write that must not wait fails with EAGAIN where it would be held, and works where it wouldn't.
+refuses() {
+	dd if=/dev/zero of=file bs=4k count=1 conv=fsync status=none
+	xfs_io "$@" -c "pwrite -N -V 1 0 4096" file >/tmp/log 2>&1 || fail "doesn't write: $(cat /tmp/log)"
+	hold write
+	xfs_io "$@" -c "pwrite -N -V 1 0 4096" file >/tmp/log 2>&1
+	grep -q "Resource temporarily unavailable" /tmp/log || fail "$* says $(cat /tmp/log)"
+	wait_held 0
+	hold
+}
+
+# engine NAME HELD OPTION…: an engine's writes are held, so many at once, and all are done after that.
+engine() {
+	name=$1 held=$2
+	shift 2
+	hold write
+	fio --name="$name" --filename=/tmp/mnt/file --rw=randwrite --bs=4k --size=64k --fallocate=none --ioengine="$name" \
+		--verify=crc32c --do_verify=1 --output=/out/fio "$@" &
+	wait_held "$held" write
+	sleep 0.3
+	wait_held "$held" write
+	hold
+	wait $! || fail "$name $* fails: $(cat /out/fio)"
+	grep -q "err= 0" /out/fio || fail "$name $*: $(cat /out/fio)"
+}
+
+disk ssd
+scheduler split-noop
+file_system
+cd /tmp/mnt
+refuses
+refuses -d
+rm file
+dd if=/dev/zero of=file bs=64k count=1 conv=fsync status=none
+engine io_uring 1
+engine io_uring 4 --direct=1 --iodepth=4
+engine libaio 1 --direct=1 --iodepth=4
+
+# The fsyncs of io_uring are held, those of libaio not: a kernel thread makes them.
+hold fsync
+fio --name=uring --filename=/tmp/mnt/file --rw=write --bs=4k --size=16k --fsync=1 --ioengine=io_uring --output=/out/fio &
+wait_held 1 fsync
+hold
+wait $! || fail "io_uring's fsync fails: $(cat /out/fio)"
+cd /
+umount /tmp/mnt

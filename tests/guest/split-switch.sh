@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# cpus: 2
+# Another scheduler is chosen, the modules go, the disk goes, while 50 calls are held: all of them go on at once. With no
+# policy the kernel's code is as it was, and other disks' policies don't mind.
+. ./lib.sh
+
+# sleepers: 50 tasks write, are held, and go on to write.
+sleepers() {
+	hold write
+	fio --name=sleepers --directory=/tmp/mnt --thread --numjobs=50 --rw=write --bs=4k --size=16k --fallocate=none \
+		--create_on_open=1 --group_reporting --output=/out/fio &
+	load=$!
+	wait_held 50 write
+}
+
+# awake: they have gone on.
+awake() {
+	wait $load || fail "a held write fails: $(cat /out/fio)"
+}
+
+# hooks NUMBER: so many functions of the kernel are changed.
+hooks() {
+	for _ in $(seq 500); do
+		found=$(grep -cE '^(ext4_file_write_iter|ext4_sync_file|ext4_sync_fs|mnt_want_write) .* I ' \
+			/sys/kernel/tracing/enabled_functions) || true
+		[ "$found" != "$1" ] || return 0
+		sleep 0.01
+	done
+	fail "$found hooks are in, not $1: $(cat /sys/kernel/tracing/enabled_functions)"
+}
+
+disk ssd
+hooks 0
+scheduler split-noop
+hooks 4
+file_system
+for name in none mq-deadline split-noop; do
+	sleepers
+	[ "$name" != split-noop ] || echo none >"$Q/scheduler"
+	scheduler $name
+	awake
+	scheduler split-noop
+done
+hooks 4
+
+# Unloaded with sleepers, which sleep in the module until then.
+for _ in 1 2 3 4 5; do
+	sleepers
+	scheduler none
+	rmmod split-noop
+	rmmod split
+	hooks 0
+	awake
+	scheduler split-noop
+done
+
+# A second disk comes and goes with a policy of its own.
+DISK=d1 disk emmc
+scheduler split-noop
+_disk=d0 Q=/sys/block/simdisk-d0/queue
+sleepers
+echo none >/sys/block/simdisk-d1/queue/scheduler
+wait_held 50 write
+hooks 4
+hold
+awake
+scheduler none
+hooks 0
+
+# Unplugged with sleepers.
+scheduler split-noop
+sleepers
+echo 0 >/sys/kernel/config/simdisk/d0/power
+for _ in $(seq 100); do
+	kill -0 $load 2>/dev/null || break
+	sleep 0.05
+done
+kill -0 $load 2>/dev/null && fail "writes are held though their disk is gone: $(cat /sys/kernel/debug/split/held)"
+hooks 0
+umount /tmp/mnt
+rmmod split-noop
+rmmod split
