@@ -31,7 +31,7 @@ callers=
 # What is held waits for the thaw then, like all the rest, and not for the policy.
 : >/tmp/mnt/file
 hold write fsync creat sync
-dd if=/dev/zero of=/tmp/mnt/file bs=4k count=1 conv=notrunc status=none &
+xfs_io -c "pwrite 0 4096" /tmp/mnt/file >/tmp/log &
 callers="$callers $!"
 xfs_io -c fsync /tmp/mnt/file &
 callers="$callers $!"
@@ -39,7 +39,6 @@ sync -f /tmp/mnt &
 callers="$callers $!"
 touch /tmp/mnt/new &
 callers="$callers $!"
-# dd and touch make a name, or might.
 wait_held 4
 soon fsfreeze --freeze /tmp/mnt
 wait_held 0

@@ -35,9 +35,8 @@ hooks 0
 scheduler split-noop
 hooks 4
 file_system
-for name in none mq-deadline split-noop; do
+for name in none mq-deadline; do
 	sleepers
-	[ "$name" != split-noop ] || echo none >"$Q/scheduler"
 	scheduler $name
 	awake
 	scheduler split-noop
