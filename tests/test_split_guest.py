@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Split-level scheduling beside others who change the kernel's code: a module of the test's own sits on a hook."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from test_guest import complaints
+
+from lab import job, kernels, modules
+
+HERE = Path(__file__).parent
+SCRIPT = HERE / "taken/taken.sh"
+
+
+def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """The module of tests/taken, built in `folder` as those of kernel/ are."""
+    sources = folder / "kernel"
+    shutil.copytree(HERE / "taken", sources)
+    shutil.copytree(modules.SOURCES / "compat", sources / "compat")
+    shutil.copy(modules.SOURCES / "Makefile", sources)
+    out = folder / "out"
+    out.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(modules, "SOURCES", sources)
+        modules.make(kernels.get(kernel), out, "modules")
+    return (out / "taken.ko").read_bytes()
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("kernel", kernels.names())
+def test_a_taken_hook_is_refused(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy is refused, with the reason, while a livepatch or kprobe sits on a hook, and the other way round."""
+    files = {**modules.build(kernel), "taken.ko": build(kernel, tmp_path, monkeypatch)}
+    outcome = job.run(job.Job(kernel, SCRIPT.read_text(encoding="utf-8"), files))
+    assert outcome.status == 0, f"{outcome.files['stderr'].decode()}\n{outcome.dmesg[-4000:]}"
+    assert not complaints(outcome.dmesg), outcome.dmesg[-8000:]
