@@ -108,13 +108,15 @@ FAIR = (
     ("alone-limited-too", "if (active <= account->weight)", "if (false)", "cpq-fair"),
     ("real-time-limited", "IOPRIO_PRIO_CLASS(context->ioprio) == IOPRIO_CLASS_RT", "false", "cpq-fair"),
     ("never-let-in", "\t\twake_up(&best->wait);", "", "cpq-fair"),
-    ("weight-ignored", "name & (BIT(FAIR_WEIGHT_BITS) - 1)", "FAIR_WEIGHT", "cpq-fair-weights"),
-    ("only-its-own-weight", "css = css->parent) {", "css = NULL) {", "cpq-fair-weights"),
-    ("any-weight", "if (!weight || weight > FAIR_WEIGHT_MAX)", "if (false)", "cpq-fair-weights"),
-    ("flusher-charged", "READ_ONCE(seen->task) == current ? name : FAIR_KERNEL", "FAIR_KERNEL", "cpq-fair-writeback"),
+    ("weight-ignored", "account->weight = cause_weight(name);", "account->weight = CAUSE_WEIGHT;", "cpq-fair-weights"),
+    ("flusher-charged", "READ_ONCE(seen->task) == current ? name : CAUSE_KERNEL", "CAUSE_KERNEL", "cpq-fair-writeback"),
     ("parts-unseen", "\tif (rest)\n", "\tif (false)\n", "cpq-fair-writeback"),
     ("hold-not-dropped", "\tfair_drop(fair, account);\n\treturn jiffies", "\treturn jiffies", "cpq-fair-storm"),
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
+)
+CAUSE = (
+    ("only-its-own-weight", "css = css->parent) {", "css = NULL) {"),
+    ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)"),
 )
 # In what elevators share, a bug is planted for each of them.
 SHARED = (
@@ -147,6 +149,10 @@ BUGS = (
     *(Bug(name, "mq-prio", "kernel/elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
+    *(
+        Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, "cpq-fair-weights")
+        for name, right, wrong in CAUSE
+    ),
     *(
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))
         for name, suffix, right, wrong, test in SHARED

@@ -1315,20 +1315,12 @@ static struct elevator_type cpq_type = {
 
 static int __init cpq_init(void)
 {
-	int err = fair_register();
-
-	if (err)
-		return err;
-	err = elv_register(&cpq_type);
-	if (err)
-		fair_unregister();
-	return err;
+	return elv_register(&cpq_type);
 }
 
 static void __exit cpq_exit(void)
 {
 	elv_unregister(&cpq_type);
-	fair_unregister();
 }
 
 module_init(cpq_init);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Accounts, their weights, and the wait before the tags.  See fair.h.
+ * Accounts, and the wait before the tags.  See fair.h.
  *
  * Accounts live in a table of fixed size, and a place is free when no request and
  * no task holds it: nothing is allocated for a process or freed after it, however
@@ -13,6 +13,7 @@
  * it gives it back, whatever becomes of it in between.
  */
 #include "fair.h"
+#include "cause.h"
 
 #include <linux/atomic.h>
 #include <linux/blk-cgroup.h>
@@ -21,9 +22,6 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
-
-#define FAIR_WEIGHT 100
-#define FAIR_WEIGHT_MAX 1000
 
 /* Each name has so many places; two to the power of FAIR_SET_BITS sets of them. */
 #define FAIR_WAYS 8
@@ -47,11 +45,6 @@
 
 /* Kernel threads whose last bio is remembered. */
 #define FAIR_SEEN 16
-
-/* A cgroup's name has its inode number, never used again, and its weight. */
-#define FAIR_CGROUP BIT_ULL(63)
-#define FAIR_WEIGHT_BITS 10
-#define FAIR_KERNEL 1ULL
 
 /**
  * struct fair_account - what one cgroup or thread group has and wants
@@ -108,142 +101,7 @@ struct fair {
 	struct fair_account accounts[FAIR_WAYS << FAIR_SET_BITS];
 };
 
-/* Weights of cgroups */
-
-struct fair_cgroup {
-	struct blkcg_policy_data cpd;
-	unsigned int weight;
-};
-
-/* Cgroups with a weight of their own: while there is none nobody looks for it. */
-static atomic_t fair_weights;
-
-static struct blkcg_policy_data *fair_cgroup_alloc(gfp_t gfp)
-{
-	struct fair_cgroup *cgroup = kzalloc(sizeof(*cgroup), gfp);
-
-	return cgroup ? &cgroup->cpd : NULL;
-}
-
-static void fair_set_weight(struct fair_cgroup *cgroup, unsigned int weight)
-{
-	unsigned int before = xchg(&cgroup->weight, weight);
-
-	if (weight && !before)
-		atomic_inc(&fair_weights);
-	if (!weight && before)
-		atomic_dec(&fair_weights);
-}
-
-static void fair_cgroup_free(struct blkcg_policy_data *cpd)
-{
-	struct fair_cgroup *cgroup = container_of(cpd, struct fair_cgroup, cpd);
-
-	fair_set_weight(cgroup, 0);
-	kfree(cgroup);
-}
-
-static struct blkcg_policy fair_policy;
-
-static struct fair_cgroup *fair_cgroup(struct cgroup_subsys_state *css)
-{
-	struct blkcg *blkcg = container_of(css, struct blkcg, css);
-
-	return container_of(blkcg->cpd[fair_policy.plid], struct fair_cgroup, cpd);
-}
-
-static int fair_weight_show(struct seq_file *m, void *unused)
-{
-	unsigned int weight = READ_ONCE(fair_cgroup(seq_css(m))->weight);
-
-	if (weight)
-		seq_printf(m, "%u\n", weight);
-	else
-		seq_puts(m, "default\n");
-	return 0;
-}
-
-static ssize_t fair_weight_write(struct kernfs_open_file *of, char *text, size_t size, loff_t at)
-{
-	unsigned int weight = 0;
-	int err;
-
-	text = strim(text);
-	if (strcmp(text, "default")) {
-		err = kstrtouint(text, 10, &weight);
-		if (err)
-			return err;
-		if (!weight || weight > FAIR_WEIGHT_MAX)
-			return -ERANGE;
-	}
-	fair_set_weight(fair_cgroup(of_css(of)), weight);
-	return size;
-}
-
-static struct cftype fair_files[] = { {
-					      .name = "sluice.weight",
-					      .flags = CFTYPE_NOT_ON_ROOT,
-					      .seq_show = fair_weight_show,
-					      .write = fair_weight_write,
-				      },
-				      {} };
-
-static struct blkcg_policy fair_policy = {
-	.dfl_cftypes = fair_files,
-	.cpd_alloc_fn = fair_cgroup_alloc,
-	.cpd_free_fn = fair_cgroup_free,
-};
-
-/**
- * fair_register() - add io.sluice.weight to every cgroup but the root
- *
- * May sleep.  Return: 0 or a negative error.
- */
-int fair_register(void)
-{
-	return blkcg_policy_register(&fair_policy);
-}
-
-/**
- * fair_unregister() - take io.sluice.weight away again
- *
- * May sleep.  No struct fair may be left.
- */
-void fair_unregister(void)
-{
-	blkcg_policy_unregister(&fair_policy);
-}
-
-/* Names */
-
-static u64 fair_cgroup_name(struct cgroup_subsys_state *css, unsigned int weight)
-{
-	return FAIR_CGROUP | cgroup_id(css->cgroup) << FAIR_WEIGHT_BITS | weight;
-}
-
-/* The name of the nearest cgroup with a weight; 0 if there is none. */
-static u64 fair_weighted(struct cgroup_subsys_state *css)
-{
-	unsigned int weight;
-
-	for (; css && css->parent; css = css->parent) {
-		weight = READ_ONCE(fair_cgroup(css)->weight);
-		if (weight)
-			return fair_cgroup_name(css, weight);
-	}
-	return 0;
-}
-
-/*
- * What started at another time isn't the same, though it may have got the same number.
- * The leader stays as long as one of its threads is alive.
- */
-static u64 fair_thread_group(void)
-{
-	u64 start = current->group_leader->start_boottime;
-
-	return (start + ((u64)current->tgid << 40)) & ~FAIR_CGROUP;
-}
+/* Causes */
 
 static struct fair_seen *fair_seen(struct fair *fair)
 {
@@ -253,13 +111,10 @@ static struct fair_seen *fair_seen(struct fair *fair)
 /* Who caused a kernel thread's bio: the cgroup that dirtied it, or all such threads together. */
 static u64 fair_bio_cause(struct bio *bio)
 {
-	struct cgroup_subsys_state *css;
-	u64 name = FAIR_KERNEL;
+	u64 name;
 
 	rcu_read_lock();
-	css = bio_blkcg_css(bio);
-	if (css && css->parent)
-		name = fair_weighted(css) ?: fair_cgroup_name(css, FAIR_WEIGHT);
+	name = cause_of_css(bio_blkcg_css(bio));
 	rcu_read_unlock();
 	return name;
 }
@@ -279,17 +134,7 @@ static noinline u64 fair_kernel_cause(struct fair *fair)
 		return fair_bio_cause(rest);
 	/* The name isn't newer than the task that is read next. */
 	name = smp_load_acquire(&seen->name);
-	return READ_ONCE(seen->task) == current ? name : FAIR_KERNEL;
-}
-
-static noinline u64 fair_cgroup_cause(void)
-{
-	u64 name;
-
-	rcu_read_lock();
-	name = fair_weighted(task_css(current, io_cgrp_id));
-	rcu_read_unlock();
-	return name ?: fair_thread_group();
+	return READ_ONCE(seen->task) == current ? name : CAUSE_KERNEL;
 }
 
 /* Who causes what the current task is about to queue. */
@@ -297,9 +142,7 @@ static __always_inline u64 fair_cause(struct fair *fair)
 {
 	if (unlikely(current->flags & PF_KTHREAD))
 		return fair_kernel_cause(fair);
-	if (unlikely(atomic_read(&fair_weights)))
-		return fair_cgroup_cause();
-	return fair_thread_group();
+	return cause_of_task();
 }
 
 /**
@@ -364,8 +207,8 @@ static bool fair_take(struct fair *fair, struct fair_account *account, u64 name)
 	if (atomic_cmpxchg(&account->holds, 0, -1))
 		return false;
 	WRITE_ONCE(account->name, name);
-	account->weight = name & FAIR_CGROUP ? name & (BIT(FAIR_WEIGHT_BITS) - 1) : FAIR_WEIGHT;
-	account->tgid = name & FAIR_CGROUP || name == FAIR_KERNEL ? 0 : current->tgid;
+	account->weight = cause_weight(name);
+	account->tgid = name & CAUSE_CGROUP || name == CAUSE_KERNEL ? 0 : current->tgid;
 	atomic_add(account->weight, &fair->active);
 	atomic_set_release(&account->holds, 1);
 	return true;
@@ -647,7 +490,7 @@ struct fair *fair_create(struct request_queue *q, const unsigned int *ratio)
 	spin_lock_init(&fair->lock);
 	INIT_LIST_HEAD(&fair->waiting);
 	fair_init_account(&fair->others);
-	fair->others.weight = FAIR_WEIGHT;
+	fair->others.weight = CAUSE_WEIGHT;
 	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++)
 		fair_init_account(&fair->accounts[i]);
 	return fair;
@@ -696,10 +539,10 @@ int fair_show(struct fair *fair, struct seq_file *m)
 
 		if (atomic_read(&account->holds) <= 0)
 			continue;
-		if (name & FAIR_CGROUP)
+		if (name & CAUSE_CGROUP)
 			fair_show_account(account, "cgroup",
-					  (name & ~FAIR_CGROUP) >> FAIR_WEIGHT_BITS, m);
-		else if (name == FAIR_KERNEL)
+					  cause_cgroup_id(name), m);
+		else if (name == CAUSE_KERNEL)
 			fair_show_account(account, "kernel", 0, m);
 		else
 			fair_show_account(account, "process", account->tgid, m);

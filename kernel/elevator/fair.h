@@ -2,7 +2,7 @@
 /*
  * Fairness between those that want a device's scheduler tags.
  *
- * Who is charged for a request is an account: the nearest cgroup above its cause
+ * Who is charged for a request is an account, one for each cause: the nearest cgroup
  * with a weight of its own (io.sluice.weight), else the thread group.  As long as
  * one account alone has requests, it may have all tags.  While others have some or
  * wait, each has at most its part of them, by weight, and who wants more waits for
@@ -27,9 +27,6 @@
 
 struct fair;
 struct fair_account;
-
-int fair_register(void);
-void fair_unregister(void);
 
 struct fair *fair_create(struct request_queue *q, const unsigned int *ratio);
 void fair_destroy(struct fair *fair);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Who causes I/O: the nearest cgroup with a weight of its own (io.sluice.weight), else the
+ * thread group.  A cause is a name, a number that nobody else ever has; module sluice-cause
+ * has the file in each cgroup, and what is known of names.
+ *
+ * Any context, unless said otherwise.
+ */
+#ifndef SLUICE_CAUSE_H
+#define SLUICE_CAUSE_H
+
+#include "../compat/elevator.h"
+
+#include <linux/atomic.h>
+#include <linux/blk-cgroup.h>
+#include <linux/sched.h>
+
+/* A weight: from 1, and for everybody who has none of his own. */
+#define CAUSE_WEIGHT 100
+#define CAUSE_WEIGHT_MAX 1000
+
+/*
+ * A cgroup's name has its inode number, never used again, and its weight: with another
+ * weight it is another cause.
+ */
+#define CAUSE_CGROUP BIT_ULL(63)
+#define CAUSE_WEIGHT_BITS 10
+
+/* All kernel threads together, where nobody is known whom they work for. */
+#define CAUSE_KERNEL 1ULL
+
+/* Cgroups with a weight of their own: while there is none nobody looks for it. */
+extern atomic_t cause_weights;
+
+u64 cause_of_css(struct cgroup_subsys_state *css);
+u64 cause_of_cgroup(void);
+
+/*
+ * What started at another time isn't the same, though it may have got the same number.
+ * The leader stays as long as one of its threads is alive.
+ */
+static inline u64 cause_of_thread_group(void)
+{
+	u64 start = current->group_leader->start_boottime;
+
+	return (start + ((u64)current->tgid << 40)) & ~CAUSE_CGROUP;
+}
+
+/* The current task's, in process context. */
+static __always_inline u64 cause_of_task(void)
+{
+	if (unlikely(atomic_read(&cause_weights)))
+		return cause_of_cgroup();
+	return cause_of_thread_group();
+}
+
+static inline unsigned int cause_weight(u64 name)
+{
+	return name & CAUSE_CGROUP ? name & (BIT(CAUSE_WEIGHT_BITS) - 1) : CAUSE_WEIGHT;
+}
+
+/* The inode number of a cgroup's folder, of a name that is a cgroup's. */
+static inline u64 cause_cgroup_id(u64 name)
+{
+	return (name & ~CAUSE_CGROUP) >> CAUSE_WEIGHT_BITS;
+}
+
+#endif
