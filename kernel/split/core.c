@@ -99,7 +99,7 @@ bool split_is_inside(void)
 
 static void split_put(struct split_device *device)
 {
-	if (device && refcount_dec_and_test(&device->refs))
+	if (refcount_dec_and_test(&device->refs))
 		kfree_rcu(device, rcu);
 }
 
@@ -227,6 +227,8 @@ static bool split_ask(struct split_call *call)
 
 	rcu_read_lock();
 	call->device = split_closed_device(call);
+	if (call->device)
+		call->account = split_account_of_task();
 	split_add(call);
 	if (call->device && call->device->ops->enter)
 		go = call->device->ops->enter(call->device->data, call);
@@ -271,7 +273,10 @@ void split_leave(struct split_call *call, ssize_t result)
 		device->ops->leave(device->data, call, result);
 	rcu_read_unlock();
 	split_del(call);
-	split_put(device);
+	if (device) {
+		split_account_put(call->account);
+		split_put(device);
+	}
 }
 
 /* What a policy calls; see split.h. */
@@ -429,6 +434,14 @@ static int held_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(held);
 
+/* split/accounts: a line per account. */
+static int accounts_show(struct seq_file *m, void *unused)
+{
+	split_accounts_show(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(accounts);
+
 static int __init split_init(void)
 {
 	unsigned int i;
@@ -442,6 +455,7 @@ static int __init split_init(void)
 	split_debugfs = debugfs_create_dir("split", NULL);
 	debugfs_create_file("devices", 0400, split_debugfs, NULL, &devices_fops);
 	debugfs_create_file("held", 0400, split_debugfs, NULL, &held_fops);
+	debugfs_create_file("accounts", 0400, split_debugfs, NULL, &accounts_fops);
 	return 0;
 }
 
@@ -450,7 +464,7 @@ static void __exit split_exit(void)
 {
 	debugfs_remove(split_debugfs);
 	split_hooks_exit();
-	rcu_barrier();
+	split_accounts_exit();
 }
 
 module_init(split_init);

@@ -57,6 +57,10 @@ bool split_is_inside(void);
 int split_enter(struct split_call *call);
 void split_leave(struct split_call *call, ssize_t result);
 
+struct split_account *split_account_of_task(void);
+void split_accounts_show(struct seq_file *m);
+void split_accounts_exit(void);
+
 int split_hooks_on(void);
 void split_hooks_off(void);
 int split_hooks_init(void);

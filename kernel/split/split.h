@@ -53,10 +53,11 @@
 #ifndef SLUICE_SPLIT_H
 #define SLUICE_SPLIT_H
 
-#include "../compat/elevator.h"
+#include "../elevator/cause.h"
 
 #include <linux/bits.h>
 #include <linux/fs.h>
+#include <linux/refcount.h>
 
 /* A held task looks about so often for a reason to leave. */
 #define SPLIT_SLICE_MS 100
@@ -99,8 +100,35 @@ enum split_kind {
 #define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC)))
 
 /**
+ * struct split_account - who is charged: a cgroup with a weight, else a thread group
+ * @cause: see cause.h
+ * @id: a small number, its own as long as somebody has a reference; 0 is shared by those
+ *	for whom there was no memory
+ * @weight: 1 to CAUSE_WEIGHT_MAX; with another weight a cgroup is another account
+ * @ioprio: I/O priority of whoever was found to have this account last
+ * @tgid: for people to read; 0 for a cgroup
+ * @refs: references
+ * @node: by @cause
+ * @rcu: frees it
+ *
+ * It is the same on all devices.  What a policy keeps of an account it keeps by @id, for as
+ * long as it has a reference.
+ */
+struct split_account {
+	u64 cause;
+	unsigned int id;
+	unsigned int weight;
+	unsigned short ioprio;
+	pid_t tgid;
+	refcount_t refs;
+	struct hlist_node node;
+	struct rcu_head rcu;
+};
+
+/**
  * struct split_call - a system call that came to a closed gate
  * @kind: what it does
+ * @account: the caller's; the call has a reference
  * @sb: the file system
  * @inode: of a write or fsync, else NULL
  * @pos: where a write begins, as far as is known before it does; bytes
@@ -125,6 +153,7 @@ enum split_kind {
  */
 struct split_call {
 	enum split_kind kind;
+	struct split_account *account;
 	struct super_block *sb;
 	struct inode *inode;
 	loff_t pos;
@@ -248,5 +277,21 @@ void split_let_go(struct split_call *call);
  * for gets less, without a commit of the journal.
  */
 void split_write_back(struct split_call *call);
+
+/**
+ * split_account_get() - one more reference to an account
+ * @account: to which the caller or somebody for him has one
+ *
+ * In any context.  Return: the account.
+ */
+struct split_account *split_account_get(struct split_account *account);
+
+/**
+ * split_account_put() - one reference less; the last one frees the account
+ * @account: the account
+ *
+ * In any context.
+ */
+void split_account_put(struct split_account *account);
 
 #endif

@@ -126,10 +126,10 @@ weigh a 100
 kill $first $second
 wait $first $second || :
 scheduler none
-rmmod cpq
+rmmod cpq sluice-cause
 for cgroup in a b a/inner; do
 	[ ! -e $cgroups/$cgroup/io.sluice.weight ] || fail "$cgroup has a weight without the module"
 done
 load cpq
 [ "$(cat $cgroups/a/io.sluice.weight)" = default ] || fail "a weight outlives the module"
-rmmod cpq
+rmmod cpq sluice-cause
