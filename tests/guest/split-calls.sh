@@ -67,7 +67,7 @@ dd if=/dev/zero of=/tmp/source bs=4k count=1 status=none
 held write "size file 4096" put 0
 held write "size file 8192" put 1 oflag=direct
 held write "size file 12288" put 0 oflag=append
-held write "size file 16384" xfs_io -c "pwrite -V 2 12288 4096" file
+held write "size file 16384" xfs_io -c "pwrite -V 1 12288 4096" file
 held write "size sent 4096" xfs_io -c "sendfile -i /tmp/source 0 4096" sent
 
 sync
@@ -97,7 +97,7 @@ held change "[ file -ot /tmp/source ]" touch -d 2001-01-01 file
 
 passes write touch other
 passes write rm other
-passes creat put 0
+passes creat xfs_io -c 'pwrite 0 4096' file
 passes mkdir touch other
 passes fsync sync -f .
 passes sync xfs_io -c fsync file
