@@ -278,46 +278,21 @@ static struct {
 	struct file_system_type *ext4;
 } split_hooking;
 
-/* Says why a hook can't be put in, and what to do. */
-static void split_explain(const char *function, int err)
-{
-	if (err == -EBUSY)
-		pr_err("split: %s is changed by a livepatch or a kprobe already, or ftrace is off; next: grep %s /sys/kernel/tracing/enabled_functions; sysctl kernel.ftrace_enabled\n",
-		       function, function);
-	else
-		pr_err("split: %s can't be hooked on this kernel: error %d; next: choose another scheduler\n",
-		       function, err);
-}
-
-static int split_put_in(struct split_hook *hook)
-{
-	int err = ftrace_set_filter(&hook->ops, hook->function, strlen(hook->function), 1);
-
-	if (!err)
-		err = register_ftrace_function(&hook->ops);
-	if (err) {
-		ftrace_free_filter(&hook->ops);
-		split_explain(hook->function, err);
-	}
-	return err;
-}
-
 static void split_take_out_all(void)
 {
-	while (split_hooking.in) {
-		struct split_hook *hook = &split_hooks[--split_hooking.in];
-
-		WARN_ON_ONCE(unregister_ftrace_function(&hook->ops));
-		ftrace_free_filter(&hook->ops);
-	}
+	while (split_hooking.in)
+		WARN_ON_ONCE(unregister_ftrace_function(&split_hooks[--split_hooking.in].ops));
 }
 
 static int split_put_in_all(void)
 {
 	while (split_hooking.in < ARRAY_SIZE(split_hooks)) {
-		int err = split_put_in(&split_hooks[split_hooking.in]);
+		struct split_hook *hook = &split_hooks[split_hooking.in];
+		int err = register_ftrace_function(&hook->ops);
 
 		if (err) {
+			pr_err("split: %s is changed by a livepatch or a kprobe already, or ftrace is off (error %d); next: grep %s /sys/kernel/tracing/enabled_functions; sysctl kernel.ftrace_enabled\n",
+			       hook->function, err, hook->function);
 			split_take_out_all();
 			return err;
 		}
@@ -379,21 +354,46 @@ void split_hooks_off(void)
 	spin_unlock(&split_hooking.lock);
 }
 
+/* Where the hooks belong stays the same until split_forget(), however often they go in. */
+static void split_forget(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(split_hooks); i++)
+		ftrace_free_filter(&split_hooks[i].ops);
+	module_put(split_hooking.ext4->owner);
+}
+
 /**
- * split_hooks_init() - get ready
+ * split_hooks_init() - find what is to be hooked
  *
- * Return: 0; -ENODEV if there is no file system whose calls could be gated.
+ * Return: 0; -ENODEV or another error if it isn't there, with the reason in the log.
  */
 int __init split_hooks_init(void)
 {
+	unsigned int i;
+	int err;
+
 	spin_lock_init(&split_hooking.lock);
 	init_waitqueue_head(&split_hooking.done);
 	INIT_DELAYED_WORK(&split_hooking.work, split_hooks_work);
 	split_hooking.ext4 = get_fs_type("ext4");
-	if (split_hooking.ext4)
-		return 0;
-	pr_err("split: there is no ext4, whose calls it gates; next: modprobe ext4\n");
-	return -ENODEV;
+	if (!split_hooking.ext4) {
+		pr_err("split: there is no ext4, whose calls it gates; next: modprobe ext4\n");
+		return -ENODEV;
+	}
+	for (i = 0; i < ARRAY_SIZE(split_hooks); i++) {
+		struct split_hook *hook = &split_hooks[i];
+
+		err = ftrace_set_filter(&hook->ops, hook->function, strlen(hook->function), 1);
+		if (err) {
+			pr_err("split: this kernel has no function %s to hook (error %d); next: use a kernel that docs/design.md names\n",
+			       hook->function, err);
+			split_forget();
+			return err;
+		}
+	}
+	return 0;
 }
 
 /**
@@ -405,5 +405,5 @@ void split_hooks_exit(void)
 	split_take_out_all();
 	wait_event(split_drained, !atomic_read(&split_calls_inside));
 	synchronize_rcu_tasks();
-	module_put(split_hooking.ext4->owner);
+	split_forget();
 }

@@ -84,17 +84,15 @@ for _ in $(seq 100); do
 done
 [ ! -e /proc/fs/ext4/simdisk-d0 ] || fail "the file system outlived its last user"
 
-# The freezer, which suspend begins with.
+# The freezer, which suspend begins with; it waits for 5 s then, as this is a trial.
 mount "$DEV" /tmp/mnt
-if [ -w /sys/power/pm_test ]; then
-	hold write
-	dd if=/dev/zero of=/tmp/mnt/file bs=4k count=2 conv=notrunc status=none &
-	callers=$!
-	wait_held 1 write
-	echo freezer >/sys/power/pm_test
-	soon sh -c "echo freeze >/sys/power/state"
-	wait_held 0
-	all_end
-	hold
-fi
+hold write
+xfs_io -c "pwrite 0 4096" /tmp/mnt/file >/tmp/log &
+callers=$!
+wait_held 1 write
+echo freezer >/sys/power/pm_test
+echo freeze >/sys/power/state || fail "the machine isn't suspended"
+wait_held 0
+all_end
+dmesg | grep -q "Freezing user space processes completed (elapsed 0\\.[0-4]" || fail "the freezer waited"
 umount /tmp/mnt

@@ -16,7 +16,7 @@ refused() {
 		fail "the policy is accepted though $1 is taken"
 	fi
 	grep -q "Device or resource busy" /tmp/said || fail "it is refused with $(cat /tmp/said)"
-	dmesg | grep -q "split: $1 is changed by a livepatch or a kprobe already, or ftrace is off; next: " ||
+	dmesg | grep -q "split: $1 is changed by a livepatch or a kprobe already, or ftrace is off (error -16); next: " ||
 		fail "the log says $(dmesg)"
 	[ ! -s /sys/kernel/debug/split/devices ] || fail "it is attached: $(cat /sys/kernel/debug/split/devices)"
 	timeout 5 dd if="$DEV" of=/dev/null bs=4k count=1 iflag=direct status=none || fail "the disk stands still"
