@@ -3,15 +3,10 @@
 # What must not wait is turned away, and io_uring's worker waits in its stead; libaio's caller waits itself.
 . ./lib.sh
 
-# refuses OPTION: a write that must not wait fails with EAGAIN where it would be held, and works where it wouldn't.
-refuses() {
-	dd if=/dev/zero of=file bs=4k count=1 conv=fsync status=none
-	xfs_io "$@" -c "pwrite -N -V 1 0 4096" file >/tmp/log 2>&1 || fail "doesn't write: $(cat /tmp/log)"
-	hold write
-	xfs_io "$@" -c "pwrite -N -V 1 0 4096" file >/tmp/log 2>&1
-	grep -q "Resource temporarily unavailable" /tmp/log || fail "$* says $(cat /tmp/log)"
-	wait_held 0
-	hold
+# direct_write: overwrite a block, in a way that must not wait.
+direct_write() {
+	xfs_io -d -c "pwrite -N -V 1 0 4096" file >/tmp/log 2>&1
+	! grep -q pwrite: /tmp/log
 }
 
 # engine NAME HELD OPTION…: an engine's writes are held, so many at once, and all are done after that.
@@ -33,10 +28,17 @@ disk ssd
 scheduler split-noop
 file_system
 cd /tmp/mnt
-refuses
-refuses -d
-rm file
 dd if=/dev/zero of=file bs=64k count=1 conv=fsync status=none
+direct_write || fail "an open gate turns a write away: $(cat /tmp/log)"
+hold write
+if direct_write; then
+	fail "a closed gate lets a write pass"
+fi
+grep -q "Resource temporarily unavailable" /tmp/log || fail "what must not wait fails with $(cat /tmp/log)"
+wait_held 0
+kinds >"$Q/iosched/hold"
+direct_write || fail "a policy that holds nothing turns a write away: $(cat /tmp/log)"
+
 engine io_uring 1
 engine io_uring 4 --direct=1 --iodepth=4
 engine libaio 1 --direct=1 --iodepth=4

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # cpus: 2
+# dmesg: I/O error
 # Another scheduler is chosen, the modules go, the disk goes, while 50 calls are held: all of them go on at once. With no
 # policy the kernel's code is as it was, and other disks' policies don't mind.
 . ./lib.sh
