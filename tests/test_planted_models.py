@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tests of the drive models are themselves tested: a bug planted in a model makes the named one fail."""
+"""The unit tests in C are themselves tested: a bug planted in a pure part makes the named test fail."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from lab import toolbox
 from lab.errors import SetupFailed
 
 TOP = Path(__file__).parent.parent
-MODELS = TOP / "kernel/simdisk"
+# What is pure in kernel/, and the variable of tests/units/Makefile that says where it is.
+PURE = {"simdisk": "MODELS", "split": "SPLIT"}
 
 
 @dataclass(frozen=True)
 class Bug:
-    """In `source`, `right` becomes `wrong`; what the failing test then prints contains `caught_by`."""
+    """In `source` in kernel/, `right` becomes `wrong`; what the failing test then prints contains `caught_by`."""
 
     source: str
     right: str
@@ -26,42 +27,52 @@ class Bug:
 
 
 BUGS = (
-    Bug("arbiter.c", "turn + 1) % arb->queues;\n\tarb->waiting--", "turn) % arb->queues;\n\tarb->waiting--", "arbiter"),
-    Bug("profile.c", "value > par->most", "value > par->most + 1", "parameter_refused"),
-    Bug("ssd.c", "\tdie->free = start + sense;", "\tdie->free = start;", "ssd_read_is_the_sum"),
-    Bug("ssd.c", "max(from, die->free)", "from", "ssd_dies_work_side_by_side"),
-    Bug("ssd.c", "\tssd->pending += cmd->mark;", "\tssd->pending += cmd->mark / 2;", "ssd_buffer"),
-    Bug("ssd.c", "ssd->drained >= cmd->mark)", "ssd->drained <= cmd->mark)", "ssd_flush_waits_for_flash"),
-    Bug("ssd.c", "\tif (cmd->fua)\n", "\tif (false)\n", "ssd_fua_waits_for_flash"),
-    Bug("ssd.c", "return start + suspend;", "return die->program_end;", "ssd_read_suspends_program"),
-    Bug("ssd.c", "list_empty(&ssd->room) && list_empty(&ssd->drain)", "true", "never completes"),
-    Bug("hdd.c", "int_sqrt64(div64_u64(distance << 32", "(div64_u64(distance << 16", "8_15_of_the_range"),
-    Bug("hdd.c", "return seek + (wait > HDD", "return seek + (0 && wait > HDD", "hdd_same_sector"),
-    Bug("hdd.c", "\tif (hdd->ahead->end == limit)", "\tif (false)", "readahead_stops_when_full"),
-    Bug("hdd.c", "if (ns < *cost)", "if (!best)", "hdd_picks_the_shortest"),
-    Bug("hdd.c", "> model->profile.age_cap_ns;", "> MODEL_NEVER;", "hdd_age_cap"),
-    Bug("hdd.c", "if (!cmd || hdd->dirty)", "if (!cmd)", "hdd_flush_destages"),
-    Bug("model.c", "return !model->profile.queued_flush &&", "return false &&", "flush_is_not_queued_on_sata"),
-    Bug("model.c", "= div64_u64(now, model->profile.slowdown)", "= now", "slowdown_multiplies_every_time"),
-    Bug("model.c", "if (before->due <= due)", "if (before->due >= due)", "nothing completes"),
-    Bug("model.c", "+ model->shortest_ns", "+ 2 * model->shortest_ns", "sooner than told"),
-    Bug("model.c", "while ((cmd = arbiter_pick(", "if ((cmd = arbiter_pick(", "reset_hands_all_back"),
+    Bug("simdisk/arbiter.c", "turn + 1) % arb->queues;\n\tarb->waiting--", "turn) % arb->queues;\n\tarb->waiting--", "arbiter"),
+    Bug("simdisk/profile.c", "value > par->most", "value > par->most + 1", "parameter_refused"),
+    Bug("simdisk/ssd.c", "\tdie->free = start + sense;", "\tdie->free = start;", "ssd_read_is_the_sum"),
+    Bug("simdisk/ssd.c", "max(from, die->free)", "from", "ssd_dies_work_side_by_side"),
+    Bug("simdisk/ssd.c", "\tssd->pending += cmd->mark;", "\tssd->pending += cmd->mark / 2;", "ssd_buffer"),
+    Bug("simdisk/ssd.c", "ssd->drained >= cmd->mark)", "ssd->drained <= cmd->mark)", "ssd_flush_waits_for_flash"),
+    Bug("simdisk/ssd.c", "\tif (cmd->fua)\n", "\tif (false)\n", "ssd_fua_waits_for_flash"),
+    Bug("simdisk/ssd.c", "return start + suspend;", "return die->program_end;", "ssd_read_suspends_program"),
+    Bug("simdisk/ssd.c", "list_empty(&ssd->room) && list_empty(&ssd->drain)", "true", "never completes"),
+    Bug("simdisk/hdd.c", "int_sqrt64(div64_u64(distance << 32", "(div64_u64(distance << 16", "8_15_of_the_range"),
+    Bug("simdisk/hdd.c", "return seek + (wait > HDD", "return seek + (0 && wait > HDD", "hdd_same_sector"),
+    Bug("simdisk/hdd.c", "\tif (hdd->ahead->end == limit)", "\tif (false)", "readahead_stops_when_full"),
+    Bug("simdisk/hdd.c", "if (ns < *cost)", "if (!best)", "hdd_picks_the_shortest"),
+    Bug("simdisk/hdd.c", "> model->profile.age_cap_ns;", "> MODEL_NEVER;", "hdd_age_cap"),
+    Bug("simdisk/hdd.c", "if (!cmd || hdd->dirty)", "if (!cmd)", "hdd_flush_destages"),
+    Bug("simdisk/model.c", "return !model->profile.queued_flush &&", "return false &&", "flush_is_not_queued_on_sata"),
+    Bug("simdisk/model.c", "= div64_u64(now, model->profile.slowdown)", "= now", "slowdown_multiplies_every_time"),
+    Bug("simdisk/model.c", "if (before->due <= due)", "if (before->due >= due)", "nothing completes"),
+    Bug("simdisk/model.c", "+ model->shortest_ns", "+ 2 * model->shortest_ns", "sooner than told"),
+    Bug("simdisk/model.c", "while ((cmd = arbiter_pick(", "if ((cmd = arbiter_pick(", "reset_hands_all_back"),
+    Bug("split/cost.c", "return min(to - from, cost_of_way(model, to - from));", "return to - from;", "cheaper_of_passing"),
+    Bug("split/cost.c", "if (from < to)", "if (true)", "way_back_is_never_short"),
+    Bug("split/cost.c", "30000000 / device->rpm", "60000000 / device->rpm", "meets_the_simulated_disk"),
+    Bug("split/cost.c", "return all - min(all, cost", "return all + 0 * min(all, cost", "flash_costs_by_size"),
+    Bug("split/cost.c", "\tif (!io->bytes)\n", "\tif (false)\n", "flush_and_empty_commands"),
+    Bug("split/cost.c", "(from == at ? 0 :", "(from != at ? 0 :", "estimate_knows_sequence"),
+    Bug("split/cost.c", "pending->cost -= cost;", "pending->cost -= cost / 2;", "given_back_to_the_byte"),
+    Bug("split/cost.c", "d->seek_track_us <= d->seek_full_us", "true", "parameters_refused"),
 )
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.source}-{bug.caught_by.replace(' ', '-')}")
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{Path(bug.source).name}-{bug.caught_by.replace(' ', '-')}")
 def test_planted_bug_is_caught(tmp_path: Path, bug: Bug) -> None:
-    """The unit tests or the fuzzer fail, and name what is wrong."""
-    models, out = tmp_path / "models", tmp_path / "out"
-    models.mkdir()
+    """The unit tests or the fuzzers fail, and name what is wrong."""
+    copy, out = tmp_path / "kernel", tmp_path / "out"
     out.mkdir()
-    for source in MODELS.glob("*.[ch]"):
-        (models / source.name).write_bytes(source.read_bytes())
-    text = (models / bug.source).read_text(encoding="utf-8")
+    for source in (path for folder in PURE for path in (TOP / "kernel" / folder).glob("*.[ch]")):
+        (copy / source.parent.name).mkdir(parents=True, exist_ok=True)
+        (copy / source.parent.name / source.name).write_bytes(source.read_bytes())
+    text = (copy / bug.source).read_text(encoding="utf-8")
     assert text.count(bug.right) == 1, "the line to spoil has changed"
-    (models / bug.source).write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
-    box = toolbox.Sandbox(ro={"/tmp/units": TOP / "tests/units", "/tmp/models": models}, rw={"/tmp/out": out})
-    arguments = ["O=/tmp/out", "MODELS=/tmp/models", "CC=gcc-14", "CFLAGS=-O0"]
+    (copy / bug.source).write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
+    box = toolbox.Sandbox(ro={"/tmp/units": TOP / "tests/units", "/tmp/kernel": copy}, rw={"/tmp/out": out})
+    arguments = ["O=/tmp/out", *(f"{name}=/tmp/kernel/{folder}" for folder, name in PURE.items())]
     with pytest.raises(SetupFailed) as failure:
-        toolbox.run(["timeout", "100", "make", "-sk", "-C", "/tmp/units", *arguments, "check"], box)
+        toolbox.run(
+            ["timeout", "100", "make", "-sk", "-C", "/tmp/units", *arguments, "CC=gcc-14", "CFLAGS=-O0", "check"], box
+        )
     assert bug.caught_by in failure.value.detail

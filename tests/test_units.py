@@ -11,6 +11,6 @@ TOP = Path(__file__).parent.parent
 
 
 def test_units(tmp_path: Path) -> None:
-    """`make check` of tests/units passes: the device models and their fuzzer."""
+    """`make check` of tests/units passes: drives, costs, and their fuzzers."""
     box = toolbox.Sandbox(ro={"/tmp/top": TOP}, rw={"/tmp/out": tmp_path})
     toolbox.run(["make", "-C", "/tmp/top/tests/units", "O=/tmp/out", "CC=gcc-14", "check"], box)

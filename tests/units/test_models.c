@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Unit tests of the models: each states one thing that a drive does. */
-#include <stdio.h>
-
+#include "check.h"
 #include "model.h"
 
 #define USEC 1000ULL
 #define MSEC 1000000ULL
 #define SEC 1000000000ULL
-
-static const char *test_name;
-static int failures;
-
-#define CHECK(condition, ...)                                                                 \
-	do {                                                                                  \
-		if (!(condition)) {                                                           \
-			printf("%s:%d: %s: %s: ", __FILE__, __LINE__, test_name, #condition); \
-			printf(__VA_ARGS__);                                                  \
-			printf("\n");                                                         \
-			failures++;                                                           \
-		}                                                                             \
-	} while (0)
 
 /**
  * struct bench - a drive and a clock
@@ -104,14 +90,6 @@ static u64 run(struct bench *b, enum model_op op, u64 lba, u32 sectors)
 	submit(b, &cmd, op, lba, sectors);
 	finish(b, &cmd);
 	return b->now - start;
-}
-
-static u64 draw(u64 below)
-{
-	static u64 state = 1;
-
-	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (state >> 20) % below;
 }
 
 static void test_profiles_in_range(void)
@@ -625,12 +603,7 @@ static void test_reset_hands_all_back(void)
 	}
 }
 
-#define TEST(name) { #name, test_##name }
-
-static const struct {
-	const char *name;
-	void (*run)(void);
-} tests[] = {
+static const struct test tests[] = {
 	TEST(profiles_in_range),
 	TEST(parameter_refused),
 	TEST(arbiter_turns),
@@ -657,19 +630,5 @@ static const struct {
 
 int main(void)
 {
-	int result[ARRAY_SIZE(tests)];
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(tests); i++) {
-		int before = failures;
-
-		test_name = tests[i].name;
-		tests[i].run();
-		result[i] = failures - before;
-		printf("%s %s\n", result[i] ? "FAIL" : "ok  ", test_name);
-	}
-	for (i = 0; i < ARRAY_SIZE(tests); i++)
-		if (result[i])
-			printf("failed: %s\n", tests[i].name);
-	return failures ? 1 : 0;
+	return run_tests(tests, ARRAY_SIZE(tests));
 }

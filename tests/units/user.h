@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space counterparts of the kernel helpers that the models use. */
+/* User-space counterparts of the kernel helpers that what is pure in kernel/ uses. */
 #ifndef UNITS_USER_H
 #define UNITS_USER_H
 
@@ -16,6 +16,7 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long s64;
 
+#define U16_MAX UINT16_MAX
 #define U32_MAX UINT32_MAX
 #define U64_MAX UINT64_MAX
 #define GFP_KERNEL 0
@@ -49,6 +50,11 @@ typedef long long s64;
 #define div_u64(value, by) ((u64)(value) / (by))
 #define div64_u64(value, by) ((u64)(value) / (by))
 #define div_s64(value, by) ((s64)(value) / (s64)(by))
+#define mul_u64_u64_div_u64(a, b, by) ((u64)((unsigned __int128)(a) * (b) / (by)))
+#define DIV_ROUND_UP(value, by) (((value) + (by) - 1) / (by))
+
+#define READ_ONCE(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define WRITE_ONCE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELAXED)
 
 /* The largest number whose square is at most @value, bit by bit. */
 static inline u32 int_sqrt64(u64 value)

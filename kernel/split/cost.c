@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The two models and the advance.  See cost.h. */
+#include "cost.h"
+
+/* Figures of random access are for commands of this size, as datasheets give them. */
+#define COST_RANDOM_BYTES 4096U
+
+/* A byte written is so many parts of a byte read. */
+#define COST_PART_BITS 10
+#define COST_SLOWEST_WRITE 256U
+
+/* A root is taken of a fraction of so many bits: half of them are good in the result. */
+#define COST_FRACTION_BITS 32
+
+/* @value is a figure that a device may have. */
+#define COST_IN(value, least, most) ((value) >= (least) && (value) <= (most))
+
+/**
+ * cost_device() - a device of which only the kind is known
+ * @kind: what the kernel says of it
+ * @capacity: bytes
+ *
+ * The figures are those of the paper's own two drives, which are common ones of their
+ * kind.  The error is one of scale for a disk, since seeks and turns are alike since
+ * decades.  For flash the relation of small to large and of reads to writes differs from
+ * drive to drive, and the figures should be given.
+ *
+ * Return: parameters for cost_init().
+ */
+struct cost_device cost_device(enum cost_kind kind, u64 capacity)
+{
+	/* WD5000AAKX: its datasheet; seeks of the class, 8.9 ms in the mean. */
+	static const struct cost_device disk = {
+		.kind = COST_ROTATING,
+		.read_mbps = 126,
+		.write_mbps = 126,
+		.flush_us = 2000,
+		.rpm = 7200,
+		.seek_track_us = 1000,
+		.seek_full_us = 15800,
+	};
+	/* Intel X25-M G2 80 GB: its datasheet; flushes of consumer SATA drives take 3 to 4 ms. */
+	static const struct cost_device flash = {
+		.kind = COST_FLASH,
+		.read_mbps = 250,
+		.write_mbps = 70,
+		.flush_us = 3000,
+		.read_iops = 35000,
+		.write_iops = 6600,
+	};
+	struct cost_device device = kind == COST_ROTATING ? disk : flash;
+
+	device.capacity = capacity;
+	return device;
+}
+
+static bool cost_valid(const struct cost_device *d)
+{
+	if (!COST_IN(d->capacity, COST_RANDOM_BYTES, 1ULL << 63) ||
+	    !COST_IN(d->read_mbps, 1U, 100000U) ||
+	    !COST_IN(d->write_mbps, DIV_ROUND_UP(d->read_mbps, COST_SLOWEST_WRITE), 100000U) ||
+	    d->flush_us > 1000000)
+		return false;
+	if (d->kind == COST_ROTATING)
+		return COST_IN(d->rpm, 1000U, 100000U) && d->seek_full_us <= 100000 &&
+		       d->seek_track_us <= d->seek_full_us;
+	return COST_IN(d->read_iops, 10U, 100000000U) && COST_IN(d->write_iops, 10U, 100000000U);
+}
+
+/* At 1 MB/s a byte takes a microsecond. */
+static u64 cost_of_us(const struct cost_device *device, u64 us)
+{
+	return us * device->read_mbps;
+}
+
+static u64 cost_of_data(const struct cost_model *model, enum cost_op op, u32 bytes)
+{
+	if (op == COST_READ)
+		return bytes;
+	return ((u64)bytes * model->write_part + (1U << COST_PART_BITS) - 1) >> COST_PART_BITS;
+}
+
+/* What a command takes more than its data would in the middle of others. */
+static u64 cost_of_command(const struct cost_model *model, const struct cost_device *device,
+			   enum cost_op op, u32 iops)
+{
+	u64 all = div_u64(cost_of_us(device, 1000000), iops);
+
+	return all - min(all, cost_of_data(model, op, COST_RANDOM_BYTES));
+}
+
+/**
+ * cost_init() - make the model of a device
+ * @model: what is made
+ * @device: its parameters
+ *
+ * Return: 0, or -ERANGE if a parameter is none that a device may have: the model is
+ * as it was then.
+ */
+int cost_init(struct cost_model *model, const struct cost_device *device)
+{
+	if (!cost_valid(device))
+		return -ERANGE;
+	memset(model, 0, sizeof(*model));
+	model->kind = device->kind;
+	model->capacity = device->capacity;
+	while (model->capacity >> (COST_FRACTION_BITS - 1)) {
+		model->capacity >>= 1;
+		model->shift++;
+	}
+	model->write_part = ((u32)device->read_mbps << COST_PART_BITS) / device->write_mbps;
+	model->flush = cost_of_us(device, device->flush_us);
+	if (device->kind == COST_ROTATING) {
+		model->near = cost_of_us(device, device->seek_track_us + 30000000 / device->rpm);
+		model->range = cost_of_us(device, device->seek_full_us - device->seek_track_us);
+		return 0;
+	}
+	model->command[COST_READ] = cost_of_command(model, device, COST_READ, device->read_iops);
+	model->command[COST_WRITE] = cost_of_command(model, device, COST_WRITE, device->write_iops);
+	return 0;
+}
+
+/* The way over so many bytes: the time of a seek grows with the root of its length. */
+static u64 cost_of_way(const struct cost_model *model, u64 bytes)
+{
+	u64 way = min(bytes >> model->shift, model->capacity);
+	u64 root = int_sqrt64(div64_u64(way << COST_FRACTION_BITS, model->capacity));
+
+	return model->near + ((model->range * root) >> (COST_FRACTION_BITS / 2));
+}
+
+/*
+ * The way from one byte to another.  What lies between may as well pass under the head
+ * if it is little; but only ahead, since a platter doesn't turn back.
+ */
+static u64 cost_of_move(const struct cost_model *model, u64 from, u64 to)
+{
+	if (from == to)
+		return 0;
+	if (from < to)
+		return min(to - from, cost_of_way(model, to - from));
+	return cost_of_way(model, from - to);
+}
+
+/* Moves the cursor past a request.  Return: where it was. */
+static u64 cost_pass(struct cost_cursor *cursor, u64 at, u32 bytes)
+{
+	u64 from = READ_ONCE(cursor->end);
+
+	WRITE_ONCE(cursor->end, at + bytes);
+	return from;
+}
+
+/**
+ * cost_estimate() - what writing some data will probably cost
+ * @model: the device's
+ * @file: where in the file the last data became dirty
+ * @at: first byte in the file
+ * @bytes: how many became dirty there
+ *
+ * In any context.  The file is taken to lie on the device as it is: what goes on where
+ * the last data ended will be written with it, and what doesn't needs a way or a command
+ * of its own.
+ *
+ * Return: normalised bytes, less than COST_MAX.
+ */
+u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes)
+{
+	u64 from = cost_pass(file, at, bytes);
+	u64 data = cost_of_data(model, COST_WRITE, bytes);
+
+	if (model->kind == COST_ROTATING)
+		return data + cost_of_move(model, from, at);
+	return data + (from == at ? 0 : model->command[COST_WRITE]);
+}
+
+/**
+ * cost_request() - what a request costs
+ * @model: the device's
+ * @head: where the request dispatched before it ended; under the caller's lock
+ * @io: the request
+ *
+ * In any context.
+ *
+ * Return: normalised bytes, less than COST_MAX.
+ */
+u64 cost_request(const struct cost_model *model, struct cost_cursor *head, const struct cost_io *io)
+{
+	u64 cost = cost_of_data(model, io->op, io->bytes) + (io->flush ? model->flush : 0);
+
+	if (model->kind == COST_FLASH)
+		return cost + model->command[io->op];
+	if (!io->bytes)
+		return cost;
+	return cost + cost_of_move(model, cost_pass(head, io->at, io->bytes), io->at);
+}
+
+/**
+ * cost_expect() - data became dirty and its estimate was charged
+ * @pending: the account's
+ * @bytes: that became dirty
+ * @cost: what was charged for them
+ */
+void cost_expect(struct cost_pending *pending, u64 bytes, u64 cost)
+{
+	pending->bytes += bytes;
+	pending->cost += cost;
+}
+
+/**
+ * cost_settle() - data is being written or was freed, and its estimate is void
+ * @pending: the account's
+ * @bytes: that are dirty no more; those that nobody expected don't matter
+ *
+ * Estimates aren't kept by page: the part that is taken back is that of the bytes.  With
+ * the last byte goes the last of the cost.
+ *
+ * Return: normalised bytes that the account was charged for nothing.
+ */
+u64 cost_settle(struct cost_pending *pending, u64 bytes)
+{
+	u64 cost;
+
+	bytes = min(bytes, pending->bytes);
+	if (!bytes)
+		return 0;
+	cost = mul_u64_u64_div_u64(pending->cost, bytes, pending->bytes);
+	pending->bytes -= bytes;
+	pending->cost -= cost;
+	return cost;
+}

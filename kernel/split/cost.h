@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What I/O costs, in normalised bytes: a request costs as much as a sequential read
+ * of so many bytes takes the device.  On a disk of 126 MB/s 4 KiB anywhere cost
+ * 1.6 MB, since the arm is on its way for as long as 1.6 MB pass under the head.
+ *
+ * There are two levels, as in section 3.2 and Fig 8 of the split-level paper.
+ *
+ *	memory	cost_estimate(), when a page becomes dirty.  Prompt: nobody knows yet
+ *		where on the device the page will be, whether it will be written over,
+ *		deleted or written beside others.  What is known is where it is in its
+ *		file, and whether that goes on from the last one.
+ *	block	cost_request(), when a request is dispatched.  Accurate: the place is
+ *		known, and what the file system adds is a request as well.
+ *
+ * An estimate is charged at once and taken back when its page is written or freed:
+ * struct cost_pending says how much that is.  What was really written is charged by
+ * its requests.  So a charge is early as long as it must be guessed, and right in
+ * the end, and what was charged in advance is given back to the byte.
+ *
+ * Parameters are given, not learned: figures of a datasheet, or of some minutes of
+ * fio, as for the kernel's io.cost.  A model that learned from completions would
+ * charge the same request differently from one minute to the next, could be taught
+ * wrong by a tenant who queues deeply, and no experiment would repeat.
+ *
+ * What the models leave out, and why:
+ *
+ *	zones	Near the hub a disk transfers half as fast.  A byte is a byte wherever
+ *		the file system put it: else the share of who has the inner tracks
+ *		would be smaller, and shares of throughput are what is promised.
+ *	queues	A disk that has many requests at once serves them in a better order:
+ *		the simulated one does 168 random reads a second at depth 32 and 76
+ *		one by one.  The order here is that of dispatch, so random requests in
+ *		a deep queue seem up to 2.2 times as dear as they are.
+ *	cells	What garbage collection costs is in the given figure of random writes,
+ *		by their number.  Where it goes by bytes, as on the simulated drive,
+ *		random writes of 32 KiB are 2.2 times as dear as they seem here.
+ *
+ * Locking: a model never changes after cost_init().  Calls on a device's cursor and on
+ * a cost_pending are serialised by the caller.  A file's cursor may be used by several
+ * at once: each reads and writes it once, and a lost update is a wrong guess, no more.
+ */
+#ifndef SPLIT_COST_H
+#define SPLIT_COST_H
+
+#include "shim.h"
+
+/*
+ * No request costs more: 4 GiB written to a device that writes 256 times slower than
+ * it reads, with the longest seek and flush that cost_init() allows.
+ */
+#define COST_MAX (1ULL << 42)
+
+enum cost_kind { COST_ROTATING, COST_FLASH };
+
+enum cost_op { COST_READ, COST_WRITE };
+
+/**
+ * struct cost_device - what the models must know of a device
+ * @kind: what a request's cost depends on: the way to it, or its size and operation
+ * @capacity: bytes
+ * @read_mbps: sequential read, 10^6 bytes a second: by it all else is normalised
+ * @write_mbps: sequential write; at least a 256th of @read_mbps
+ * @flush_us: a flush of the write cache, besides writing what is in it
+ * @rpm: COST_ROTATING: revolutions a minute
+ * @seek_track_us: COST_ROTATING: seek to the next track
+ * @seek_full_us: COST_ROTATING: seek over all tracks
+ * @read_iops: COST_FLASH: random reads of 4 KiB a second, in a deep queue
+ * @write_iops: COST_FLASH: random writes of 4 KiB a second, in a deep queue
+ *
+ * Ranges are in cost.c.
+ */
+struct cost_device {
+	enum cost_kind kind;
+	u64 capacity;
+	u32 read_mbps;
+	u32 write_mbps;
+	u32 flush_us;
+	u32 rpm;
+	u32 seek_track_us;
+	u32 seek_full_us;
+	u32 read_iops;
+	u32 write_iops;
+};
+
+/**
+ * struct cost_model - the same, as normalised bytes
+ * @kind: of the device
+ * @capacity: in units of 2^@shift bytes, so that it is below 2^31
+ * @shift: see @capacity
+ * @write_part: a byte written, in 1024ths of one read
+ * @command: COST_FLASH: a command of an operation, whatever its size
+ * @near: COST_ROTATING: the shortest way to another track, and half a turn
+ * @range: COST_ROTATING: what the longest way is more
+ * @flush: a flush
+ */
+struct cost_model {
+	enum cost_kind kind;
+	u64 capacity;
+	unsigned int shift;
+	u32 write_part;
+	u64 command[2];
+	u64 near;
+	u64 range;
+	u64 flush;
+};
+
+/**
+ * struct cost_cursor - where the last request ended
+ * @end: byte on the device, or in the file
+ *
+ * All zeroes is the start of the device or file, and a good first guess.
+ */
+struct cost_cursor {
+	u64 end;
+};
+
+/**
+ * struct cost_io - a request, as far as it matters
+ * @at: first byte on the device
+ * @bytes: of data; 0 for a command that moves none, as a discard
+ * @op: what is done
+ * @flush: the write cache is flushed before, or forced unit access stands in for it after
+ */
+struct cost_io {
+	u64 at;
+	u32 bytes;
+	enum cost_op op;
+	bool flush;
+};
+
+/**
+ * struct cost_pending - what an account was charged in advance
+ * @bytes: dirty, neither written nor freed yet
+ * @cost: what their estimates were, all together
+ */
+struct cost_pending {
+	u64 bytes;
+	u64 cost;
+};
+
+struct cost_device cost_device(enum cost_kind kind, u64 capacity);
+int cost_init(struct cost_model *model, const struct cost_device *device);
+
+u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes);
+u64 cost_request(const struct cost_model *model, struct cost_cursor *head,
+		 const struct cost_io *io);
+
+void cost_expect(struct cost_pending *pending, u64 bytes, u64 cost);
+u64 cost_settle(struct cost_pending *pending, u64 bytes);
+
+#endif
