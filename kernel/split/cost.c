@@ -108,7 +108,7 @@ int cost_init(struct cost_model *model, const struct cost_device *device)
 		model->capacity >>= 1;
 		model->shift++;
 	}
-	model->write_part = ((u32)device->read_mbps << COST_PART_BITS) / device->write_mbps;
+	model->write_part = max((device->read_mbps << COST_PART_BITS) / device->write_mbps, 1U);
 	model->flush = cost_of_us(device, device->flush_us);
 	if (device->kind == COST_ROTATING) {
 		model->near = cost_of_us(device, device->seek_track_us + 30000000 / device->rpm);

@@ -114,6 +114,19 @@ static void test_flush_and_empty_commands(void)
 	CHECK(head.end == 7 * GIB + 4096, "a command without data moved the arm");
 }
 
+static void test_a_write_is_never_free(void)
+{
+	struct cost_device device = cost_device(COST_ROTATING, DISK_BYTES);
+	struct cost_cursor head = {};
+	struct cost_io io = { .bytes = 512, .op = COST_WRITE };
+	struct cost_model model;
+
+	device.read_mbps = 1;
+	device.write_mbps = 100000;
+	CHECK(!cost_init(&model, &device), "refused");
+	CHECK(cost_request(&model, &head, &io) == 1, "512 bytes at 100,000 times the speed");
+}
+
 static void test_estimate_knows_sequence_from_random(void)
 {
 	struct cost_model disk = model_of(COST_ROTATING), flash = model_of(COST_FLASH);
@@ -324,6 +337,7 @@ static const struct test tests[] = {
 	TEST(seek_grows_with_the_root),
 	TEST(flash_costs_by_size_and_operation),
 	TEST(flush_and_empty_commands),
+	TEST(a_write_is_never_free),
 	TEST(estimate_knows_sequence_from_random),
 	TEST(advance_is_given_back_to_the_byte),
 	TEST(parameters_refused),

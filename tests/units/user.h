@@ -3,16 +3,19 @@
 #ifndef UNITS_USER_H
 #define UNITS_USER_H
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
+typedef int s32;
 typedef unsigned long long u64;
 typedef long long s64;
 
@@ -46,6 +49,8 @@ typedef long long s64;
 #define kzalloc(size, flags) calloc(1, size)
 #define kcalloc(count, size, flags) calloc(count, size)
 #define kfree(pointer) free(pointer)
+#define kvcalloc(count, size, flags) calloc(count, size)
+#define kvfree(pointer) free(pointer)
 
 #define div_u64(value, by) ((u64)(value) / (by))
 #define div64_u64(value, by) ((u64)(value) / (by))
@@ -55,6 +60,58 @@ typedef long long s64;
 
 #define READ_ONCE(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define WRITE_ONCE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELAXED)
+
+/* A warning is a failure here. */
+#define WARN_ON_ONCE(condition)                                          \
+	({                                                               \
+		bool _warn = (condition);                                \
+		if (_warn) {                                             \
+			printf("%s: warns: %s\n", __func__, #condition); \
+			abort();                                         \
+		}                                                        \
+		_warn;                                                   \
+	})
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+#define atomic_read(atomic) __atomic_load_n(&(atomic)->counter, __ATOMIC_RELAXED)
+#define atomic_set_release(atomic, value) \
+	__atomic_store_n(&(atomic)->counter, value, __ATOMIC_RELEASE)
+#define atomic_inc(atomic) ((void)__atomic_fetch_add(&(atomic)->counter, 1, __ATOMIC_RELAXED))
+#define atomic_inc_return(atomic) __atomic_add_fetch(&(atomic)->counter, 1, __ATOMIC_SEQ_CST)
+#define atomic_dec_return(atomic) __atomic_sub_fetch(&(atomic)->counter, 1, __ATOMIC_SEQ_CST)
+#define atomic_dec_and_test(atomic) (!atomic_dec_return(atomic))
+
+static inline bool atomic_add_unless(atomic_t *atomic, int add, int unless)
+{
+	int is = atomic_read(atomic);
+
+	while (is != unless)
+		if (__atomic_compare_exchange_n(&atomic->counter, &is, is + add, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+typedef struct {
+	bool held;
+} spinlock_t;
+
+#define lockdep_assert_held(lock) WARN_ON_ONCE(!__atomic_load_n(&(lock)->held, __ATOMIC_RELAXED))
+#define spin_lock_init(lock) ((lock)->held = false)
+#define spin_lock_irqsave(lock, flags)                                         \
+	do {                                                                   \
+		(flags) = 0;                                                   \
+		while (__atomic_test_and_set(&(lock)->held, __ATOMIC_ACQUIRE)) \
+			;                                                      \
+	} while (0)
+#define spin_unlock_irqrestore(lock, flags)                      \
+	do {                                                     \
+		(void)(flags);                                   \
+		__atomic_clear(&(lock)->held, __ATOMIC_RELEASE); \
+	} while (0)
 
 /* The largest number whose square is at most @value, bit by bit. */
 static inline u32 int_sqrt64(u64 value)

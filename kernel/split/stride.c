@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Passes, virtual time, and a heap for each line.  See stride.h. */
+#include "stride.h"
+
+/* A pass is in parts of a normalised byte: at the largest weight a byte is 1. */
+#define STRIDE_BYTE STRIDE_WEIGHT_MAX
+
+/*
+ * No client owes more, as passes go: 2^52 are 4.5 TB at weight 1.  What looks like more is a
+ * pass that virtual time has left so far behind that it seems to be ahead.
+ */
+#define STRIDE_DEBT (1ULL << 52)
+
+/* No more is expected of a client, normalised bytes: what comes on top changes nothing. */
+#define STRIDE_EXPECTED (1ULL << 48)
+
+static bool stride_before(const struct stride_client *a, const struct stride_client *b)
+{
+	s64 apart = a->pass - b->pass;
+
+	return apart ? apart < 0 : (s32)(a->order - b->order) < 0;
+}
+
+/* Heaps: a client is not before the one at half its place; places begin with 1. */
+
+static void stride_put(struct stride_line *line, unsigned int which, struct stride_client *client,
+		       u32 at)
+{
+	line->heap[at - 1] = client;
+	client->at[which] = at;
+}
+
+static void stride_up(struct stride_line *line, unsigned int which, struct stride_client *client)
+{
+	u32 at = client->at[which];
+
+	for (; at > 1 && stride_before(client, line->heap[at / 2 - 1]); at /= 2)
+		stride_put(line, which, line->heap[at / 2 - 1], at);
+	stride_put(line, which, client, at);
+}
+
+static void stride_down(struct stride_line *line, unsigned int which, struct stride_client *client)
+{
+	u32 at = client->at[which], next;
+
+	for (; (next = at * 2) <= line->count; at = next) {
+		if (next < line->count && stride_before(line->heap[next], line->heap[next - 1]))
+			next++;
+		if (!stride_before(line->heap[next - 1], client))
+			break;
+		stride_put(line, which, line->heap[next - 1], at);
+	}
+	stride_put(line, which, client, at);
+}
+
+/* Its pass has changed: its place is another one wherever it waits. */
+static void stride_moved(struct stride *stride, struct stride_client *client)
+{
+	u64 expected = min(client->expected, STRIDE_EXPECTED) * STRIDE_BYTE;
+	unsigned int i;
+
+	client->pass = client->served + div_u64(expected, client->weight);
+	for (i = 0; i < STRIDE_LINES; i++) {
+		if (!client->at[i])
+			continue;
+		stride_up(&stride->line[i], i, client);
+		stride_down(&stride->line[i], i, client);
+	}
+}
+
+/* Virtual time never goes back. */
+static void stride_pass_by(struct stride *stride, const struct stride_client *client)
+{
+	if ((s64)(client->served - stride->now) > 0)
+		stride->now = client->served;
+}
+
+/**
+ * stride_init() - clients will share something
+ * @stride: what they share
+ * @heaps: room for STRIDE_LINES times so many pointers, the caller's
+ * @clients: no more than this wait in a line at a time
+ */
+void stride_init(struct stride *stride, struct stride_client **heaps, u32 clients)
+{
+	unsigned int i;
+
+	memset(stride, 0, sizeof(*stride));
+	for (i = 0; i < STRIDE_LINES; i++)
+		stride->line[i].heap = heaps + (size_t)i * clients;
+}
+
+/**
+ * stride_client_init() - a new client, which neither owes nor is owed anything
+ * @stride: what it shares
+ * @client: the client
+ * @weight: 1 to STRIDE_WEIGHT_MAX
+ */
+void stride_client_init(struct stride *stride, struct stride_client *client, u32 weight)
+{
+	memset(client, 0, sizeof(*client));
+	client->served = stride->now;
+	client->pass = stride->now;
+	client->weight = max(weight, 1U);
+}
+
+/**
+ * stride_set_weight() - from now on a client has another weight
+ * @stride: what it shares
+ * @client: the client
+ * @weight: 1 to STRIDE_WEIGHT_MAX
+ *
+ * What it owes or is owed stays the same, in bytes.
+ */
+void stride_set_weight(struct stride *stride, struct stride_client *client, u32 weight)
+{
+	s64 apart = client->served - stride->now;
+	u64 scaled;
+
+	weight = max(weight, 1U);
+	if (weight == client->weight)
+		return;
+	scaled = min((u64)(apart < 0 ? -apart : apart), STRIDE_DEBT);
+	scaled = mul_u64_u64_div_u64(scaled, client->weight, weight);
+	client->served = stride->now + (apart < 0 ? -scaled : scaled);
+	client->weight = weight;
+	client->rest = 0;
+	stride_moved(stride, client);
+}
+
+/**
+ * stride_join() - a client has something to do
+ * @stride: what it shares
+ * @client: the client; if it has joined already nothing changes
+ */
+void stride_join(struct stride *stride, struct stride_client *client)
+{
+	if (client->joined)
+		return;
+	client->joined = true;
+	stride->joined++;
+	if (client->served - stride->now > STRIDE_DEBT) {
+		client->served = stride->now;
+		stride_moved(stride, client);
+	}
+}
+
+/**
+ * stride_leave() - a client has nothing to do
+ * @stride: what it shares
+ * @client: the client, in no line; if it hasn't joined nothing changes
+ */
+void stride_leave(struct stride *stride, struct stride_client *client)
+{
+	WARN_ON_ONCE(client->at[0] || client->at[1]);
+	if (!client->joined)
+		return;
+	client->joined = false;
+	stride->joined--;
+}
+
+/**
+ * stride_wait() - a client waits in a line
+ * @stride: what it shares
+ * @client: the client, which has joined; if it waits there already nothing changes
+ * @line: which line
+ */
+void stride_wait(struct stride *stride, struct stride_client *client, unsigned int line)
+{
+	struct stride_line *at = &stride->line[line];
+
+	WARN_ON_ONCE(!client->joined);
+	if (client->at[line])
+		return;
+	client->order = stride->order++;
+	client->at[line] = ++at->count;
+	stride_up(at, line, client);
+}
+
+/**
+ * stride_unwait() - a client waits no more
+ * @stride: what it shares
+ * @client: the client; if it doesn't wait nothing changes
+ * @line: which line
+ */
+void stride_unwait(struct stride *stride, struct stride_client *client, unsigned int line)
+{
+	struct stride_line *at = &stride->line[line];
+	u32 place = client->at[line];
+	struct stride_client *last;
+
+	if (!place)
+		return;
+	client->at[line] = 0;
+	last = at->heap[--at->count];
+	if (last == client)
+		return;
+	last->at[line] = place;
+	stride_up(at, line, last);
+	stride_down(at, line, last);
+}
+
+/**
+ * stride_first() - who is next
+ * @stride: what the clients share
+ * @line: which line
+ *
+ * Return: the client with the lowest pass in the line; NULL if nobody waits.
+ */
+struct stride_client *stride_first(const struct stride *stride, unsigned int line)
+{
+	return stride->line[line].count ? stride->line[line].heap[0] : NULL;
+}
+
+/**
+ * stride_serve() - a client is served now
+ * @stride: what it shares
+ * @client: from stride_first(), as a rule
+ *
+ * What it costs is told by stride_charge(), now or later.
+ */
+void stride_serve(struct stride *stride, const struct stride_client *client)
+{
+	stride_pass_by(stride, client);
+}
+
+/**
+ * stride_charge() - what was done for a client has cost something
+ * @stride: what it shares
+ * @client: the client, joined or not
+ * @cost: normalised bytes, at most 2^53
+ *
+ * To the byte: what division leaves over is charged with the next cost.
+ */
+void stride_charge(struct stride *stride, struct stride_client *client, u64 cost)
+{
+	u64 all = cost * STRIDE_BYTE + client->rest;
+	u64 pass = div_u64(all, client->weight);
+
+	client->served += pass;
+	client->rest = all - pass * client->weight;
+	if (stride->joined == client->joined)
+		stride_pass_by(stride, client);
+	stride_moved(stride, client);
+}
+
+/**
+ * stride_expect() - something that a client has done will cost
+ * @stride: what it shares
+ * @client: the client, joined or not
+ * @cost: how much, probably; normalised bytes
+ */
+void stride_expect(struct stride *stride, struct stride_client *client, u64 cost)
+{
+	client->expected += cost;
+	stride_moved(stride, client);
+}
+
+/**
+ * stride_settle() - it has cost what it has cost, or nothing
+ * @stride: what it shares
+ * @client: the client
+ * @cost: no more than was expected
+ */
+void stride_settle(struct stride *stride, struct stride_client *client, u64 cost)
+{
+	WARN_ON_ONCE(cost > client->expected);
+	client->expected -= min(cost, client->expected);
+	stride_moved(stride, client);
+}
