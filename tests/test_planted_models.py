@@ -64,7 +64,12 @@ BUGS = (
     Bug("split/causes.c", "causes_drop(table, surplus);", "(void)surplus;", "gathering_holds"),
     Bug("split/causes.c", "for (; drawn >= member->weight; member++)", "for (; 0; member++)", "lets_one_pay_for_all"),
     Bug("split/causes.c", "place->generation++;", "", "an_old_tag"),
-    Bug("split/causes.c", "add_unless(&place->refs, -1, 1)", "read(&place->refs) > 1 && atomic_dec_return(&place->refs)", "threads_keep_the_books"),
+    Bug(
+        "split/causes.c",
+        "add_unless(&place->refs, -1, 1)",
+        "read(&place->refs) > 1 && atomic_dec_return(&place->refs)",
+        "threads_keep_the_books",
+    ),
     Bug("split/stride.c", "client->rest = all - pass * client->weight;", "", "division_loses_nothing"),
     Bug("split/stride.c", "apart ? apart < 0", "apart ? a->pass < b->pass", "passes_wrap_around"),
     Bug("split/stride.c", "if (client->served - stride->now > STRIDE_DEBT) {", "if (false) {", "idling_earns_nothing"),

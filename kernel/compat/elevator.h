@@ -101,6 +101,8 @@ static inline u16 sluice_rq_ioprio(struct request *rq)
 #define SLUICE_RQF_SCHED RQF_USE_SCHED
 #else
 #define SLUICE_RQF_SCHED RQF_ELVPRIV
+/* Until then a write with a flush before it or after it went past the elevator as well. */
+#define SLUICE_FLUSHES_BYPASS
 #endif
 
 /**

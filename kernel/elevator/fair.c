@@ -540,8 +540,7 @@ int fair_show(struct fair *fair, struct seq_file *m)
 		if (atomic_read(&account->holds) <= 0)
 			continue;
 		if (name & CAUSE_CGROUP)
-			fair_show_account(account, "cgroup",
-					  cause_cgroup_id(name), m);
+			fair_show_account(account, "cgroup", cause_cgroup_id(name), m);
 		else if (name == CAUSE_KERNEL)
 			fair_show_account(account, "kernel", 0, m);
 		else

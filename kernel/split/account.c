@@ -2,31 +2,45 @@
 /*
  * Accounts: one for each cause (cause.h) that somebody holds a reference to.
  *
- * They are found by their cause under RCU, and by their id in the array, whose lock guards
- * both ways.  The last reference takes an account off both and frees it: what comes later
- * under an old id finds another account, or none, but never freed memory.
+ * They are found by their cause, and by their id in an array, both under RCU; one lock
+ * guards both ways.  The last reference takes an account off both and frees it: what comes
+ * later under an old id finds another account, or none, but never freed memory.  Ids are
+ * given in turn, so that an old one comes back late.
+ *
+ * Those that were met last keep a reference in a small table: who writes a page, waits until
+ * it is on the device and writes the next one doesn't become another account each time.
  *
  * Memory: one allocation of some 100 bytes for a cause with calls, dirty pages or requests,
- * never waited for.  Without memory a cause shares the account that has no id of its own.
+ * SPLIT_ACCOUNTS of them at most, never waited for.
  */
 #include "core.h"
 
+#include <linux/bitmap.h>
 #include <linux/hashtable.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
+
+/* When there are more they may be held for nothing. */
+#define SPLIT_ACCOUNTS_SCARCE (SPLIT_ACCOUNTS / 4 * 3)
 
 /* Some hundred causes are active at once. */
 #define SPLIT_ACCOUNT_BITS 8
 
-#define SPLIT_ACCOUNT_GFP (GFP_NOWAIT | __GFP_NOWARN)
-
 static DEFINE_HASHTABLE(split_account_table, SPLIT_ACCOUNT_BITS);
-static DEFINE_XARRAY_FLAGS(split_accounts, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+static DECLARE_BITMAP(split_account_ids, SPLIT_ACCOUNTS);
+static unsigned int split_account_last; /* id that was given last */
+static unsigned int split_accounts_used;
+static DEFINE_SPINLOCK(split_accounts_lock); /* guards changes of the above and of the array */
+struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
 
-/* Of those for whom there was no memory; it is never freed. */
-static struct split_account split_others = {
+/* Of kernel threads and of those for whom there was no room; it is never freed. */
+struct split_account split_others = {
+	.cause = CAUSE_KERNEL,
 	.weight = CAUSE_WEIGHT,
 	.refs = REFCOUNT_INIT(1),
+};
+
+struct split_account __rcu *split_accounts[SPLIT_ACCOUNTS] = {
+	RCU_INITIALIZER(&split_others),
 };
 
 /* Under RCU. */
@@ -34,24 +48,41 @@ static struct split_account *split_account_find(u64 cause)
 {
 	struct split_account *account;
 
-	hash_for_each_possible_rcu(split_account_table, account, node, cause)
-		if (account->cause == cause && refcount_inc_not_zero(&account->refs))
-			return account;
+	hash_for_each_possible_rcu(split_account_table, account, node,
+				   cause) if (account->cause == cause &&
+					      refcount_inc_not_zero(&account->refs)) return account;
 	return NULL;
 }
 
 static struct split_account *split_account_alloc(u64 cause)
 {
-	struct split_account *account = kzalloc(sizeof(*account), SPLIT_ACCOUNT_GFP);
+	struct split_account *account = kzalloc(sizeof(*account), GFP_NOWAIT | __GFP_NOWARN);
 
 	if (!account)
 		return NULL;
 	account->cause = cause;
 	account->weight = cause_weight(cause);
-	if (!(cause & CAUSE_CGROUP) && cause != CAUSE_KERNEL)
+	if (!(cause & CAUSE_CGROUP))
 		account->tgid = current->tgid;
 	refcount_set(&account->refs, 1);
 	return account;
+}
+
+/* The next free id after the last one; 0 if there is none. */
+static unsigned int split_account_id(void)
+{
+	unsigned int id;
+
+	lockdep_assert_held(&split_accounts_lock);
+	id = find_next_zero_bit(split_account_ids, SPLIT_ACCOUNTS, split_account_last + 1);
+	if (id == SPLIT_ACCOUNTS)
+		id = find_next_zero_bit(split_account_ids, SPLIT_ACCOUNTS, 1);
+	if (id == SPLIT_ACCOUNTS)
+		return 0;
+	split_account_last = id;
+	if (++split_accounts_used > SPLIT_ACCOUNTS_SCARCE)
+		split_memory_is_scarce();
+	return id;
 }
 
 /* Makes an account, unless somebody else has just done so. */
@@ -62,38 +93,64 @@ static struct split_account *split_account_add(u64 cause)
 
 	if (!account)
 		return NULL;
-	xa_lock_irqsave(&split_accounts, flags);
+	spin_lock_irqsave(&split_accounts_lock, flags);
 	other = split_account_find(cause);
-	if (!other && !__xa_alloc(&split_accounts, &account->id, account, xa_limit_32b,
-				  SPLIT_ACCOUNT_GFP)) {
+	if (!other)
+		account->id = split_account_id();
+	if (account->id) {
+		__set_bit(account->id, split_account_ids);
+		rcu_assign_pointer(split_accounts[account->id], account);
 		hash_add_rcu(split_account_table, &account->node, cause);
 		other = account;
 	}
-	xa_unlock_irqrestore(&split_accounts, flags);
+	spin_unlock_irqrestore(&split_accounts_lock, flags);
 	if (other != account)
 		kfree(account);
 	return other;
 }
 
+/* Keeps a reference to an account that somebody has one to, instead of the last one there. */
+static void split_account_keep(struct split_account *account)
+{
+	struct split_account **recent = &split_recent[hash_64(account->cause, SPLIT_RECENT_BITS)];
+	struct split_account *former = xchg(recent, split_account_get(account));
+
+	if (former)
+		split_account_put(former);
+}
+
+/* Under RCU.  Return: an account with a reference, never NULL. */
+static struct split_account *split_account_meet(void)
+{
+	struct split_account *account = split_account_recent();
+	u64 cause;
+
+	if (account && refcount_inc_not_zero(&account->refs))
+		return account;
+	cause = cause_of_task();
+	account = split_account_find(cause) ?: split_account_add(cause);
+	if (!account)
+		return split_account_get(&split_others);
+	split_account_keep(account);
+	return account;
+}
+
 /**
  * split_account_of_task() - the account of who the current task is
  *
- * In process context, of no kernel thread.  Doesn't sleep.  Return: an account with a
- * reference, never NULL.
+ * In any context of the task, whose I/O priority it notes.
+ *
+ * Return: an account with a reference, never NULL.
  */
 struct split_account *split_account_of_task(void)
 {
-	u64 cause = cause_of_task();
 	struct split_account *account;
 
 	rcu_read_lock();
-	account = split_account_find(cause) ?: split_account_add(cause);
+	account = split_account_meet();
 	rcu_read_unlock();
-	if (!account) {
-		account = &split_others;
-		split_account_get(account);
-	}
-	WRITE_ONCE(account->ioprio, get_current_ioprio());
+	if (account->id)
+		WRITE_ONCE(account->ioprio, get_current_ioprio());
 	return account;
 }
 
@@ -104,18 +161,49 @@ struct split_account *split_account_get(struct split_account *account)
 }
 EXPORT_SYMBOL_GPL(split_account_get);
 
+/* The last reference has gone. */
+static void split_account_end(struct split_account *account)
+{
+	lockdep_assert_held(&split_accounts_lock);
+	__clear_bit(account->id, split_account_ids);
+	split_accounts_used--;
+	RCU_INIT_POINTER(split_accounts[account->id], NULL);
+	hash_del_rcu(&account->node);
+	kfree_rcu(account, rcu);
+}
+
 void split_account_put(struct split_account *account)
 {
 	unsigned long flags;
 
-	if (!refcount_dec_and_lock_irqsave(&account->refs, &split_accounts.xa_lock, &flags))
+	if (refcount_dec_not_one(&account->refs))
 		return;
-	__xa_erase(&split_accounts, account->id);
-	hash_del_rcu(&account->node);
-	xa_unlock_irqrestore(&split_accounts, flags);
-	kfree_rcu(account, rcu);
+	spin_lock_irqsave(&split_accounts_lock, flags);
+	if (refcount_dec_and_test(&account->refs))
+		split_account_end(account);
+	spin_unlock_irqrestore(&split_accounts_lock, flags);
 }
 EXPORT_SYMBOL_GPL(split_account_put);
+
+/**
+ * split_account_held() - an account has become a cause, or is none any more
+ * @id: its id, not 0
+ * @held: whether it has; somebody else has a reference then
+ *
+ * In any context.  For causes_create().
+ */
+void split_account_held(u32 id, bool held)
+{
+	struct split_account *account;
+
+	rcu_read_lock();
+	account = split_account_of_id(id);
+	if (held)
+		split_account_get(account);
+	else
+		split_account_put(account);
+	rcu_read_unlock();
+}
 
 /**
  * split_accounts_show() - write who has an account, one a line
@@ -124,14 +212,17 @@ EXPORT_SYMBOL_GPL(split_account_put);
 void split_accounts_show(struct seq_file *m)
 {
 	struct split_account *account;
-	unsigned long id;
+	unsigned int id;
 
 	rcu_read_lock();
-	xa_for_each(&split_accounts, id, account) {
+	for (id = 1; id < SPLIT_ACCOUNTS; id++) {
+		account = rcu_dereference(split_accounts[id]);
+		if (!account)
+			continue;
 		if (account->cause & CAUSE_CGROUP)
-			seq_printf(m, "%lu cgroup %llu", id, cause_cgroup_id(account->cause));
+			seq_printf(m, "%u cgroup %llu", id, cause_cgroup_id(account->cause));
 		else
-			seq_printf(m, "%lu process %d", id, account->tgid);
+			seq_printf(m, "%u process %d", id, account->tgid);
 		seq_printf(m, " weight=%u refs=%u\n", account->weight,
 			   refcount_read(&account->refs));
 	}
@@ -143,6 +234,11 @@ void split_accounts_show(struct seq_file *m)
  */
 void split_accounts_exit(void)
 {
-	WARN_ON_ONCE(!xa_empty(&split_accounts) || refcount_read(&split_others.refs) != 1);
-	xa_destroy(&split_accounts);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(split_recent); i++)
+		if (split_recent[i])
+			split_account_put(split_recent[i]);
+	WARN_ON_ONCE(!bitmap_empty(split_account_ids, SPLIT_ACCOUNTS) ||
+		     refcount_read(&split_others.refs) != 1);
 }

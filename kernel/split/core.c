@@ -16,9 +16,13 @@
 #include <linux/debugfs.h>
 #include <linux/freezer.h>
 #include <linux/hashtable.h>
+#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+
+/* Of a device that has none yet, bytes. */
+#define SPLIT_CAPACITY BIT_ULL(40)
 
 /* Calls at gates are found by their task: a thousand of them, some dozen a bucket. */
 #define SPLIT_CALL_BITS 6
@@ -27,12 +31,6 @@ enum split_state {
 	SPLIT_HELD, /* or the policy is being asked */
 	SPLIT_LET_GO, /* by the policy, or was never held */
 	SPLIT_LEFT, /* the hold ended otherwise */
-};
-
-enum split_device_state {
-	SPLIT_ATTACHED,
-	SPLIT_EJECTED, /* enter() and leave() aren't called any more */
-	SPLIT_DETACHED, /* nor is drop() */
 };
 
 /**
@@ -97,10 +95,18 @@ bool split_is_inside(void)
 	return found;
 }
 
+static void split_free(struct rcu_head *rcu)
+{
+	struct split_device *device = container_of(rcu, struct split_device, rcu);
+
+	kvfree(device->ledger);
+	kfree(device);
+}
+
 static void split_put(struct split_device *device)
 {
 	if (refcount_dec_and_test(&device->refs))
-		kfree_rcu(device, rcu);
+		call_rcu(&device->rcu, split_free);
 }
 
 /* The hold */
@@ -151,7 +157,8 @@ static void split_eject(struct split_device *device, const struct split_call *ca
 	if (cmpxchg(&device->state, SPLIT_ATTACHED, SPLIT_EJECTED) != SPLIT_ATTACHED)
 		return;
 	WRITE_ONCE(device->closed, SPLIT_NONE);
-	pr_err("split: %s: policy %s left a %s of process %d unanswered for %u ms and is ejected; next: choose a scheduler for %s again\n",
+	pr_err("split: %s: policy %s left a %s of process %d unanswered for %u ms and is ejected; "
+	       "next: choose a scheduler for %s again\n",
 	       device->disk, device->ops->name, split_kinds[call->kind], call->task->pid,
 	       SPLIT_ANSWER_MS, device->disk);
 	split_wake_all(device, NULL);
@@ -320,15 +327,35 @@ void split_write_back(struct split_call *call)
 }
 EXPORT_SYMBOL_GPL(split_write_back);
 
+/* What a device's I/O costs, by what the kernel knows of it: an empty one may become any size. */
+static int split_init_costs(struct split_device *device, struct request_queue *q)
+{
+	u64 capacity = get_capacity(q->disk) << SECTOR_SHIFT;
+	enum cost_kind kind = blk_queue_nonrot(q) ? COST_FLASH : COST_ROTATING;
+	struct cost_device parameters = cost_device(kind, capacity ?: SPLIT_CAPACITY);
+	unsigned int i;
+
+	device->ledger = kvcalloc(SPLIT_ACCOUNTS, sizeof(*device->ledger), GFP_KERNEL);
+	if (!device->ledger)
+		return -ENOMEM;
+	for (i = 0; i < SPLIT_ACCOUNTS; i++)
+		spin_lock_init(&device->ledger[i].lock);
+	return cost_init(&device->model, &parameters);
+}
+
 struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)
 {
+	/* The queue is frozen: no memory may be waited for that would have to be written to it. */
+	unsigned int flags = memalloc_noio_save();
 	struct split_device *device = kzalloc(sizeof(*device), GFP_KERNEL);
-	int err;
+	int err = device ? split_init_costs(device, q) : -ENOMEM;
 
+	memalloc_noio_restore(flags);
 	if (!device)
-		return ERR_PTR(-ENOMEM);
-	err = split_hooks_on();
+		return ERR_PTR(err);
+	err = err ?: split_hooks_on();
 	if (err) {
+		kvfree(device->ledger);
 		kfree(device);
 		return ERR_PTR(err);
 	}
@@ -442,6 +469,51 @@ static int accounts_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(accounts);
 
+/*
+ * Who caused how much of what a device was given, and what of his is dirty: bytes.  Whose
+ * account has gone stays until another one gets his place.
+ */
+static void split_ledger_show(const struct split_device *device, unsigned int id,
+			      struct seq_file *m)
+{
+	const struct split_ledger *ledger = &device->ledger[id];
+
+	if (!ledger->cause)
+		return;
+	seq_printf(m, "%s %u ", device->disk, id);
+	if (ledger->cause & CAUSE_CGROUP)
+		seq_printf(m, "cgroup=%llu", cause_cgroup_id(ledger->cause));
+	else
+		seq_printf(m, "process=%d", ledger->tgid);
+	seq_printf(m, " read=%llu data=%llu metadata=%llu log=%llu dirty=%llu\n",
+		   ledger->bytes[SPLIT_READ], ledger->bytes[SPLIT_DATA],
+		   ledger->bytes[SPLIT_METADATA], ledger->bytes[SPLIT_LOG], ledger->pending.bytes);
+}
+
+/* split/ledger: a line per device and account; what is nobody's is process 0's. */
+static int ledger_show(struct seq_file *m, void *unused)
+{
+	struct split_device *device;
+	unsigned int i, id;
+
+	rcu_read_lock();
+	for (i = 0; i < ARRAY_SIZE(split_devices); i++)
+		hlist_for_each_entry_rcu(device, &split_devices[i],
+					 node) for (id = 0; id < SPLIT_ACCOUNTS; id++)
+			split_ledger_show(device, id, m);
+	rcu_read_unlock();
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ledger);
+
+/* split/memory: what all of it takes, bytes. */
+static int memory_show(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "bytes %llu\n", split_memory_bytes());
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(memory);
+
 static int __init split_init(void)
 {
 	unsigned int i;
@@ -449,13 +521,21 @@ static int __init split_init(void)
 
 	for (i = 0; i < ARRAY_SIZE(split_calls); i++)
 		spin_lock_init(&split_calls[i].lock);
+	split_causes =
+		causes_create(SPLIT_ACCOUNTS, CAUSES_SMALL, CAUSES_LARGE, split_account_held);
+	if (!split_causes)
+		return -ENOMEM;
 	err = split_hooks_init();
-	if (err)
+	if (err) {
+		causes_destroy(split_causes);
 		return err;
+	}
 	split_debugfs = debugfs_create_dir("split", NULL);
 	debugfs_create_file("devices", 0400, split_debugfs, NULL, &devices_fops);
 	debugfs_create_file("held", 0400, split_debugfs, NULL, &held_fops);
 	debugfs_create_file("accounts", 0400, split_debugfs, NULL, &accounts_fops);
+	debugfs_create_file("ledger", 0400, split_debugfs, NULL, &ledger_fops);
+	debugfs_create_file("memory", 0400, split_debugfs, NULL, &memory_fops);
 	return 0;
 }
 
@@ -464,6 +544,8 @@ static void __exit split_exit(void)
 {
 	debugfs_remove(split_debugfs);
 	split_hooks_exit();
+	rcu_barrier();
+	WARN_ON_ONCE(!causes_destroy(split_causes));
 	split_accounts_exit();
 }
 

@@ -3,7 +3,11 @@
 #ifndef SLUICE_SPLIT_CORE_H
 #define SLUICE_SPLIT_CORE_H
 
+#include "causes.h"
+#include "cost.h"
 #include "split.h"
+
+#include "../compat/ftrace.h"
 
 #include <linux/hash.h>
 #include <linux/preempt.h>
@@ -11,6 +15,31 @@
 
 /* Devices with a policy are few. */
 #define SPLIT_DEVICE_BITS 4
+
+enum split_device_state {
+	SPLIT_ATTACHED,
+	SPLIT_EJECTED, /* what isn't about requests and held calls isn't called any more */
+	SPLIT_DETACHED, /* nor is anything else */
+};
+
+/* What a request does. */
+enum split_use { SPLIT_READ, SPLIT_DATA, SPLIT_METADATA, SPLIT_LOG, SPLIT_USES };
+
+/**
+ * struct split_ledger - an account on a device
+ * @lock: guards the rest; taken under a policy's lock, and none is taken under it
+ * @cause: of the account; what is here of another one is void
+ * @tgid: of the account
+ * @pending: its dirty data
+ * @bytes: its part of what was dispatched
+ */
+struct split_ledger {
+	spinlock_t lock; /* guards the rest */
+	u64 cause;
+	pid_t tgid;
+	struct cost_pending pending;
+	u64 bytes[SPLIT_USES];
+};
 
 /**
  * struct split_device - a queue that has a policy
@@ -23,6 +52,9 @@
  * @refs: one of the attachment, one of each call in split_calls
  * @let_go: calls that were held and let go
  * @dropped: calls that were held and left otherwise
+ * @model: what its I/O costs
+ * @head: where the last request that was dispatched ended; under the policy's lock
+ * @ledger: by the account's id
  * @disk: its name
  * @rcu: frees it
  */
@@ -36,6 +68,9 @@ struct split_device {
 	refcount_t refs;
 	atomic_t let_go;
 	atomic_t dropped;
+	struct cost_model model;
+	struct cost_cursor head;
+	struct split_ledger *ledger;
 	char disk[DISK_NAME_LEN];
 	struct rcu_head rcu;
 };
@@ -47,19 +82,129 @@ static __always_inline struct split_device *split_find(struct request_queue *q)
 {
 	struct split_device *device;
 
-	hlist_for_each_entry_rcu(device, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)], node)
-		if (device->q == q)
-			return device;
+	hlist_for_each_entry_rcu(device, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)],
+				 node) if (device->q == q) return device;
 	return NULL;
+}
+
+/* The device of a file system; NULL if it has no policy.  As split_find(). */
+static __always_inline struct split_device *split_find_sb(const struct super_block *sb)
+{
+	return sb->s_bdev ? split_find(bdev_get_queue(sb->s_bdev)) : NULL;
 }
 
 bool split_is_inside(void);
 int split_enter(struct split_call *call);
 void split_leave(struct split_call *call, ssize_t result);
 
+extern struct split_account __rcu *split_accounts[SPLIT_ACCOUNTS];
+
+/* Under RCU, or with preemption off; of one that somebody has a reference to. */
+static inline struct split_account *split_account_of_id(u32 id)
+{
+	return rcu_dereference_check(split_accounts[id], rcu_read_lock_any_held());
+}
+
+/* Whether a tag is that of one account alone, whose id it is. */
+static inline bool split_is_account(u32 tag)
+{
+	return tag < SPLIT_ACCOUNTS;
+}
+
 struct split_account *split_account_of_task(void);
+
+/* Accounts that were met last, at different places if the hashes of their causes are. */
+#define SPLIT_RECENT_BITS 8
+extern struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
+extern struct split_account split_others;
+
+/*
+ * The account of who the current task is, without a reference, if he was met lately, else
+ * NULL.  In any context of the task, under RCU.
+ */
+static __always_inline struct split_account *split_account_recent(void)
+{
+	struct split_account *account;
+	u64 cause;
+
+	if (current->flags & PF_KTHREAD)
+		return &split_others;
+	cause = cause_of_task();
+	account = READ_ONCE(split_recent[hash_64(cause, SPLIT_RECENT_BITS)]);
+	return account && account->cause == cause ? account : NULL;
+}
+
+void split_account_held(u32 id, bool held);
 void split_accounts_show(struct seq_file *m);
 void split_accounts_exit(void);
+
+extern struct causes_table *split_causes;
+
+u32 split_tag_of_task(bool *journal);
+bool split_tag_of_inode(const struct inode *inode, u32 *tag);
+bool split_is_metadata(struct folio *folio);
+bool split_tag_of_folio(struct split_device *device, struct folio *folio, u32 bytes, u32 *tag);
+bool split_tag_metadata(struct folio *folio, u32 tag, bool first);
+void split_memory_is_scarce(void);
+int split_memory_on(void);
+void split_memory_off(void);
+u64 split_memory_bytes(void);
+void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use use);
+
+extern atomic_t split_proxies_active;
+
+bool split_proxy_tag(u32 *tag, bool *journal);
+void split_ext4_off(void);
+
+/**
+ * struct split_hook - a hooked function
+ * @function: its name
+ * @ops: the hook
+ * @in: it is in
+ */
+struct split_hook {
+	const char *function;
+	struct ftrace_ops ops;
+	bool in;
+};
+
+/**
+ * struct split_probe - a tracepoint that is listened to
+ * @name: the tracepoint's
+ * @function: of the tracepoint's type, with a pointer before the arguments
+ * @tracepoint: once it has been found
+ * @in: it is listened to
+ */
+struct split_probe {
+	const char *name;
+	void *function;
+	struct tracepoint *tracepoint;
+	bool in;
+};
+
+/* Has a hooked function go on elsewhere: one such hook per function in the whole kernel. */
+#define SPLIT_GATE(name, hook)                                                      \
+	{                                                                           \
+		.function = name,                                                   \
+		.ops = {.func = hook,                                               \
+			.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT } \
+	}
+
+/* Sees a function's arguments. */
+#define SPLIT_WATCH(name, hook)                                                            \
+	{                                                                                  \
+		.function = name, .ops = {.func = hook, .flags = FTRACE_OPS_FL_PERMANENT } \
+	}
+
+/* Each ends with one that has no name. */
+extern struct split_hook split_entry_hooks[];
+extern struct split_hook split_memory_hooks[];
+extern struct split_hook split_ext4_hooks[];
+extern struct split_probe split_memory_probes[];
+extern struct split_probe split_ext4_probes[];
+extern struct split_probe split_block_probes[];
+
+void split_entry_drain(void);
 
 int split_hooks_on(void);
 void split_hooks_off(void);

@@ -12,8 +12,11 @@
 /* A root is taken of a fraction of so many bits: half of them are good in the result. */
 #define COST_FRACTION_BITS 32
 
-/* @value is a figure that a device may have. */
-#define COST_IN(value, least, most) ((value) >= (least) && (value) <= (most))
+/* Whether a figure is one that a device may have. */
+static bool cost_in(u64 value, u64 least, u64 most)
+{
+	return value >= least && value <= most;
+}
 
 /**
  * cost_device() - a device of which only the kind is known
@@ -56,15 +59,15 @@ struct cost_device cost_device(enum cost_kind kind, u64 capacity)
 
 static bool cost_valid(const struct cost_device *d)
 {
-	if (!COST_IN(d->capacity, COST_RANDOM_BYTES, 1ULL << 63) ||
-	    !COST_IN(d->read_mbps, 1U, 100000U) ||
-	    !COST_IN(d->write_mbps, DIV_ROUND_UP(d->read_mbps, COST_SLOWEST_WRITE), 100000U) ||
+	if (!cost_in(d->capacity, COST_RANDOM_BYTES, 1ULL << 63) ||
+	    !cost_in(d->read_mbps, 1U, 100000U) ||
+	    !cost_in(d->write_mbps, DIV_ROUND_UP(d->read_mbps, COST_SLOWEST_WRITE), 100000U) ||
 	    d->flush_us > 1000000)
 		return false;
 	if (d->kind == COST_ROTATING)
-		return COST_IN(d->rpm, 1000U, 100000U) && d->seek_full_us <= 100000 &&
+		return cost_in(d->rpm, 1000U, 100000U) && d->seek_full_us <= 100000 &&
 		       d->seek_track_us <= d->seek_full_us;
-	return COST_IN(d->read_iops, 10U, 100000000U) && COST_IN(d->write_iops, 10U, 100000000U);
+	return cost_in(d->read_iops, 10U, 100000000U) && cost_in(d->write_iops, 10U, 100000000U);
 }
 
 /* At 1 MB/s a byte takes a microsecond. */

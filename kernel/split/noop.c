@@ -61,6 +61,8 @@ static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	rq = list_first_entry_or_null(&noop->waiting, struct request, queuelist);
 	if (rq)
 		list_del_init(&rq->queuelist);
+	if (rq)
+		split_dispatch(noop->device, rq);
 	spin_unlock_irqrestore(&noop->lock, flags);
 	return rq;
 }
@@ -72,19 +74,16 @@ static void noop_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *l
 	struct request *rq;
 	unsigned long flags;
 
-	list_for_each_entry(rq, list, queuelist)
+	list_for_each_entry(rq, list, queuelist) {
 		trace_block_rq_insert(rq);
+		split_insert(noop->device, rq);
+	}
 	spin_lock_irqsave(&noop->lock, flags);
 	if (sluice_insert_at_head(ins))
 		list_splice_init(list, &noop->waiting);
 	else
 		list_splice_tail_init(list, &noop->waiting);
 	spin_unlock_irqrestore(&noop->lock, flags);
-}
-
-/* The block layer wants to see it; nothing is kept for a request. */
-static void noop_finish_request(struct request *rq)
-{
 }
 
 /* Calls */
@@ -235,7 +234,9 @@ static struct elevator_type noop_type = {
 		.insert_requests	= noop_insert_requests,
 		.has_work		= noop_has_work,
 		.dispatch_request	= noop_dispatch_request,
-		.finish_request		= noop_finish_request,
+		.allow_merge		= split_allow_merge,
+		.prepare_request	= split_prepare,
+		.finish_request		= split_finish,
 	},
 	.elevator_attrs = noop_attrs,
 	.elevator_name = "split-noop",

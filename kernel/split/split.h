@@ -65,6 +65,9 @@
 /* A held call that gets no answer for so long has been forgotten. */
 #define SPLIT_ANSWER_MS 10000
 
+/* Accounts at a time; ids are below.  Who comes when there are so many shares account 0. */
+#define SPLIT_ACCOUNTS 1024
+
 /**
  * enum split_kind - what a call does
  * @SPLIT_WRITE: write to a file: write, pwritev, splice, io_uring, libaio
@@ -102,8 +105,9 @@ enum split_kind {
 /**
  * struct split_account - who is charged: a cgroup with a weight, else a thread group
  * @cause: see cause.h
- * @id: a small number, its own as long as somebody has a reference; 0 is shared by those
- *	for whom there was no memory
+ * @id: a number below SPLIT_ACCOUNTS, its own as long as somebody has a reference; 0 is
+ *	shared by kernel threads that work for nobody known, and by those for whom there
+ *	was no memory or no number
  * @weight: 1 to CAUSE_WEIGHT_MAX; with another weight a cgroup is another account
  * @ioprio: I/O priority of whoever was found to have this account last
  * @tgid: for people to read; 0 for a cgroup
@@ -111,8 +115,8 @@ enum split_kind {
  * @node: by @cause
  * @rcu: frees it
  *
- * It is the same on all devices.  What a policy keeps of an account it keeps by @id, for as
- * long as it has a reference.
+ * It is the same on all devices.  What a policy keeps of an account it keeps in an array, by
+ * @id, with @cause beside it: if that has changed the place belongs to a new account.
  */
 struct split_account {
 	u64 cause;
@@ -214,6 +218,33 @@ struct split_ops {
 	 * inodes are changed it comes when the change may begin: its end isn't seen.
 	 */
 	void (*leave)(void *data, struct split_call *call, ssize_t result);
+
+	/**
+	 * @expect: an account has made data dirty, which will cost about so much
+	 *
+	 * Prompt: at the moment when it becomes dirty, and a guess.  What becomes dirty
+	 * again is expected once; with another account then, its part moves: it is settled
+	 * for those who had it dirty before.  @cost: normalised bytes, see cost.h.
+	 *
+	 * In any context, with locks of the memory manager held and interrupts off or on.
+	 */
+	void (*expect)(void *data, struct split_account *account, u64 cost);
+
+	/**
+	 * @settle: of what was expected so much is void: it is being inserted, or was freed
+	 *
+	 * Sums to what was expected, to the byte.  In any context, as @expect; also within
+	 * split_insert(), but never within split_dispatch(): so not under the policy's lock.
+	 */
+	void (*settle)(void *data, struct split_account *account, u64 cost);
+
+	/**
+	 * @charge: an account's part of a request that is being dispatched, by its place on
+	 * the device, and what it costs
+	 *
+	 * Within split_dispatch(), so under the policy's lock.
+	 */
+	void (*charge)(void *data, struct split_account *account, u64 cost);
 };
 
 /**
@@ -228,8 +259,7 @@ struct split_ops {
  * is taken, by a livepatch or a kprobe, or if ftrace is switched off; -ETIMEDOUT if the
  * hooks could not be put in soon; -ENOMEM.  The kernel log says which, and what to do.
  */
-struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops,
-				  void *data);
+struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data);
 
 /**
  * split_detach() - the end of what split_attach() began
@@ -277,6 +307,66 @@ void split_let_go(struct split_call *call);
  * for gets less, without a commit of the journal.
  */
 void split_write_back(struct split_call *call);
+
+/*
+ * Requests.  Each has a set of causes: who reads, writes directly, or made the pages dirty
+ * that it writes; of the journal, all who have changed what is committed.  It is there from
+ * split_insert() until split_finish().  The framework has rq->elv.priv[0], the policy
+ * rq->elv.priv[1].  An elevator that is a policy has split_prepare(), split_finish() and
+ * split_allow_merge() as its operations of the same name, or calls them in them.
+ */
+
+/**
+ * split_prepare() - elevator operation prepare_request
+ * @rq: a request that the current task has just got, or somebody for whom it works
+ */
+void split_prepare(struct request *rq);
+
+/**
+ * split_insert() - find out who caused a request
+ * @device: what split_attach() returned
+ * @rq: in insert_requests, before anybody else can see it; also one without a scheduler's
+ *	tag, as a flush, which has no causes
+ *
+ * In process context, without the policy's lock.  Calls settle() for those whose data it
+ * writes.  A request that is inserted again, after the driver had it, keeps its causes.
+ */
+void split_insert(struct split_device *device, struct request *rq);
+
+/**
+ * split_request_account() - the account that a request is for, or most of it
+ * @rq: between split_insert() and split_finish()
+ *
+ * Under RCU or a lock that keeps the request.  Return: an account, never NULL.
+ */
+struct split_account *split_request_account(struct request *rq);
+
+/**
+ * split_dispatch() - a request goes to the driver: say who pays
+ * @device: what split_attach() returned
+ * @rq: what dispatch_request will return, or what it skips the policy for
+ *
+ * Under the policy's lock, which makes the order of calls the order on the device.  Calls
+ * charge() for each of its causes, the first time that it is dispatched.
+ */
+void split_dispatch(struct split_device *device, struct request *rq);
+
+/**
+ * split_finish() - elevator operation finish_request
+ * @rq: the request
+ */
+void split_finish(struct request *rq);
+
+/**
+ * split_allow_merge() - elevator operation allow_merge
+ * @q: the queue
+ * @rq: a request, in a plug or in a queue
+ * @bio: of the current task
+ *
+ * Return: whether they may be one.  What one account reads or writes directly isn't merged
+ * with what another one does; pages that are written back are.
+ */
+bool split_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
 
 /**
  * split_account_get() - one more reference to an account

@@ -9,10 +9,10 @@
  * No client owes more, as passes go: 2^52 are 4.5 TB at weight 1.  What looks like more is a
  * pass that virtual time has left so far behind that it seems to be ahead.
  */
-#define STRIDE_DEBT (1ULL << 52)
+#define STRIDE_DEBT BIT_ULL(52)
 
 /* No more is expected of a client, normalised bytes: what comes on top changes nothing. */
-#define STRIDE_EXPECTED (1ULL << 48)
+#define STRIDE_EXPECTED BIT_ULL(48)
 
 static bool stride_before(const struct stride_client *a, const struct stride_client *b)
 {

@@ -57,7 +57,7 @@ put() {
 disk ssd
 scheduler split-noop
 file_system
-cd /tmp/mnt
+cd /tmp/mnt || exit
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 times=0
 : >file

@@ -32,7 +32,7 @@ milliseconds() {
 disk ssd
 scheduler split-noop
 file_system
-cd /tmp/mnt
+cd /tmp/mnt || exit
 : >file
 times=0
 killed write "[ ! -s file ]" dd if=/dev/zero of=file bs=4k count=1 conv=notrunc

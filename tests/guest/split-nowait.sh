@@ -27,8 +27,8 @@ engine() {
 disk ssd
 scheduler split-noop
 file_system
-cd /tmp/mnt
-dd if=/dev/zero of=file bs=64k count=1 conv=fsync status=none
+cd /tmp/mnt || exit
+dd if=/dev/zero of=file bs=64k count=1 oflag=direct conv=fsync status=none
 direct_write || fail "an open gate turns a write away: $(cat /tmp/log)"
 hold write
 if direct_write; then

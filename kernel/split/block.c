@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The block level: who caused each request, and who pays for it.  See split.h.
+ *
+ * What a request has of us is in rq->elv.priv[0]: the tag of its causes, and flags.  It begins
+ * with the task that got it, or with those for whom that task works.  When it is inserted, a
+ * write's pages say who made them dirty.  But a commit's are often those of the metadata that
+ * it logs: they say who has to pay when that is written to its place, and nothing of the log.
+ */
+#include "core.h"
+
+#include <linux/blk-mq.h>
+
+/* Flags, and an enum split_use. */
+#define SPLIT_TRACED BIT(0) /* its pages have said what they know */
+#define SPLIT_CHARGED BIT(1)
+#define SPLIT_USE_SHIFT 2
+#define SPLIT_TAG_SHIFT 32
+
+static_assert(sizeof(void *) == sizeof(u64));
+
+static unsigned long split_state(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[0];
+}
+
+static u32 split_tag(const struct request *rq)
+{
+	return split_state(rq) >> SPLIT_TAG_SHIFT;
+}
+
+/* A request that a plug had in store was prepared for another operation. */
+static enum split_use split_use(const struct request *rq)
+{
+	return op_is_write(req_op(rq)) ? (u32)split_state(rq) >> SPLIT_USE_SHIFT : SPLIT_READ;
+}
+
+static void split_set(struct request *rq, u32 tag, enum split_use use, unsigned long flags)
+{
+	rq->elv.priv[0] = (void *)((unsigned long)tag << SPLIT_TAG_SHIFT |
+				   (unsigned long)use << SPLIT_USE_SHIFT | flags);
+}
+
+/* Whether split_prepare() has seen it. */
+static bool split_is_known(const struct request *rq)
+{
+	return rq->rq_flags & SLUICE_RQF_SCHED;
+}
+
+void split_prepare(struct request *rq)
+{
+	bool journal;
+	u32 tag;
+
+	rcu_read_lock();
+	tag = split_tag_of_task(&journal);
+	if (split_is_account(tag) && tag)
+		WRITE_ONCE(split_account_of_id(tag)->ioprio, get_current_ioprio());
+	rcu_read_unlock();
+	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_DATA, 0);
+}
+EXPORT_SYMBOL_GPL(split_prepare);
+
+void split_finish(struct request *rq)
+{
+	causes_put(split_causes, split_tag(rq));
+}
+EXPORT_SYMBOL_GPL(split_finish);
+
+/**
+ * struct split_trace - the causes of a request, as its pages are asked
+ * @causes: of all pages asked but the last run of equal ones
+ * @tag: of that run, held
+ * @bytes: of that run
+ * @use: what it does, as far as is known
+ */
+struct split_trace {
+	struct causes causes;
+	u32 tag;
+	u32 bytes;
+	enum split_use use;
+};
+
+static void split_trace_flush(struct split_trace *trace)
+{
+	if (trace->bytes)
+		causes_gather(split_causes, &trace->causes, trace->tag, trace->bytes);
+	causes_put(split_causes, trace->tag);
+	trace->bytes = 0;
+}
+
+/* @tag: held, given away. */
+static void split_trace_add(struct split_trace *trace, u32 tag, u32 bytes)
+{
+	if (tag == trace->tag) {
+		causes_put(split_causes, tag);
+	} else {
+		split_trace_flush(trace);
+		trace->tag = tag;
+	}
+	trace->bytes += bytes;
+}
+
+/* What stays is a tag for all. */
+static u32 split_trace_end(struct split_trace *trace)
+{
+	u32 tag = trace->tag;
+
+	if (!trace->causes.count)
+		return tag;
+	split_trace_flush(trace);
+	tag = causes_tag(split_causes, &trace->causes);
+	causes_release(split_causes, &trace->causes);
+	return tag;
+}
+
+/* Return: whether a page has a tag of its own, held. */
+static bool split_trace_folio(struct split_device *device, struct split_trace *trace,
+			      struct folio *folio, u32 bytes, u32 *tag)
+{
+	if (split_is_metadata(folio)) {
+		if (trace->use == SPLIT_LOG)
+			return false;
+		trace->use = SPLIT_METADATA;
+	}
+	if (!split_tag_of_folio(device, folio, bytes, tag))
+		return false;
+	if (trace->use == SPLIT_LOG)
+		trace->use = SPLIT_DATA;
+	return true;
+}
+
+static void split_trace_segment(struct split_device *device, struct split_trace *trace,
+				const struct bio_vec *segment, u32 submitter)
+{
+	struct page *page = segment->bv_page + segment->bv_offset / PAGE_SIZE;
+	size_t offset = segment->bv_offset % PAGE_SIZE, left = segment->bv_len, bytes;
+	u32 tag;
+
+	for (; left; left -= bytes, offset += bytes) {
+		struct page *at = page + offset / PAGE_SIZE;
+		struct folio *folio = page_folio(at);
+		size_t before = folio_page_idx(folio, at) * PAGE_SIZE + offset % PAGE_SIZE;
+
+		bytes = min(left, folio_size(folio) - before);
+		if (!split_trace_folio(device, trace, folio, bytes, &tag)) {
+			tag = submitter;
+			causes_get(split_causes, tag);
+		}
+		split_trace_add(trace, tag, bytes);
+	}
+}
+
+/* Asks the pages of a write.  Under RCU. */
+static void split_trace_request(struct split_device *device, struct request *rq)
+{
+	struct split_trace trace = { .tag = split_tag(rq), .use = split_use(rq) };
+	struct req_iterator iter;
+	struct bio_vec segment;
+	u32 tag;
+
+	causes_get(split_causes, trace.tag);
+	rq_for_each_bvec(segment, rq, iter)
+		split_trace_segment(device, &trace, &segment, split_tag(rq));
+	tag = split_trace_end(&trace);
+	causes_put(split_causes, split_tag(rq));
+	split_set(rq, tag, trace.use, SPLIT_TRACED);
+}
+
+void split_insert(struct split_device *device, struct request *rq)
+{
+	if (!split_is_known(rq) || (split_state(rq) & SPLIT_TRACED) || req_op(rq) != REQ_OP_WRITE)
+		return;
+	rcu_read_lock();
+	split_trace_request(device, rq);
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(split_insert);
+
+struct split_account *split_request_account(struct request *rq)
+{
+	u32 account = 0, weight = 0;
+	unsigned int count;
+
+	if (split_is_known(rq)) {
+		const struct causes_member *member =
+			causes_members(split_causes, split_tag(rq), &count);
+
+		for (; count--; member++) {
+			if (member->weight <= weight)
+				continue;
+			account = member->account;
+			weight = member->weight;
+		}
+	}
+	return split_account_of_id(account);
+}
+EXPORT_SYMBOL_GPL(split_request_account);
+
+/* Of data; a discard moves none. */
+static u32 split_bytes(const struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE ? blk_rq_bytes(rq) : 0;
+}
+
+static u64 split_cost(struct split_device *device, const struct request *rq)
+{
+	struct cost_io io = {
+		.at = blk_rq_pos(rq) << SECTOR_SHIFT,
+		.bytes = split_bytes(rq),
+		.op = op_is_write(req_op(rq)) ? COST_WRITE : COST_READ,
+		.flush = rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA),
+	};
+
+	return cost_request(&device->model, &device->head, &io);
+}
+
+void split_dispatch(struct split_device *device, struct request *rq)
+{
+	const struct causes_member *member;
+	struct causes_split costs;
+	unsigned int count;
+	u64 cost;
+
+	if (!split_is_known(rq) || (split_state(rq) & SPLIT_CHARGED))
+		return;
+	split_set(rq, split_tag(rq), split_use(rq), SPLIT_TRACED | SPLIT_CHARGED);
+	cost = split_cost(device, rq);
+	rcu_read_lock();
+	split_note(device, split_tag(rq), split_bytes(rq), split_use(rq));
+	member = causes_members(split_causes, split_tag(rq), &count);
+	if (device->ops->charge)
+		for (causes_split(&costs, cost, member, count); count--; member++)
+			device->ops->charge(device->data, split_account_of_id(member->account),
+					    causes_part(&costs, member->weight));
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(split_dispatch);
+
+/* A request whose pages have been asked doesn't grow by pages that haven't. */
+bool split_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
+{
+	bool journal;
+	u32 tag;
+
+	if (!split_is_known(rq))
+		return true;
+	if (split_state(rq) & SPLIT_TRACED)
+		return false;
+	rcu_read_lock();
+	tag = split_tag_of_task(&journal);
+	rcu_read_unlock();
+	causes_put(split_causes, tag);
+	return split_tag(rq) == tag;
+}
+EXPORT_SYMBOL_GPL(split_allow_merge);
+
+#ifdef SLUICE_FLUSHES_BYPASS
+/* A request for a bio of the current task: a write with a flush, which no policy will see. */
+static void split_at_request(void *unused, struct bio *bio)
+{
+	struct split_device *device;
+	bool journal;
+	u32 tag;
+
+	if (!op_is_flush(bio->bi_opf) || !bio->bi_iter.bi_size)
+		return;
+	preempt_disable_notrace();
+	device = split_find(bdev_get_queue(bio->bi_bdev));
+	if (device) {
+		tag = split_tag_of_task(&journal);
+		split_note(device, tag, bio->bi_iter.bi_size, journal ? SPLIT_LOG : SPLIT_DATA);
+		causes_put(split_causes, tag);
+	}
+	preempt_enable_notrace();
+}
+#endif
+
+struct split_probe split_block_probes[] = {
+#ifdef SLUICE_FLUSHES_BYPASS
+	{ .name = "block_getrq", .function = split_at_request },
+#endif
+	{},
+};

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The hooks of all levels: functions, by ftrace, and tracepoints.
+ *
+ * They are found by name, once, and are in as long as a device has a policy.  A work item puts
+ * them in and takes them out: both take the locks of ftrace, which must not wait for a frozen
+ * queue, and taking out waits for RCU.  It is put off for a while, since to choose another
+ * policy is to detach and to attach.  What the hooks need is there before them, and goes after
+ * them.
+ */
+#include "core.h"
+
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/tracepoint.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+/* How long choosing a policy waits, with the queue frozen, for the hooks to be put in. */
+#define SPLIT_HOOKS_MS 5000
+
+/* How long the hooks stay in after the last policy went. */
+#define SPLIT_LINGER_MS 1000
+
+static struct split_hook *const split_all_hooks[] = {
+	split_memory_hooks,
+	split_ext4_hooks,
+	split_entry_hooks,
+};
+
+static struct split_probe *const split_all_probes[] = {
+	split_memory_probes,
+	split_ext4_probes,
+	split_block_probes,
+};
+
+/**
+ * struct split_hooking - whether the hooks are in
+ * @lock: guards @users
+ * @users: devices with a policy
+ * @in: of the work item alone
+ * @result: of the last run of the work item: 0 or a negative error; 1 while it is to run
+ * @done: woken when @result is there
+ * @work: puts the hooks in if there are users, takes them out if there are none
+ * @ext4: whose functions are hooked; it stays loaded
+ */
+static struct {
+	spinlock_t lock; /* guards users */
+	unsigned int users;
+	bool in;
+	int result;
+	wait_queue_head_t done;
+	struct delayed_work work;
+	struct file_system_type *ext4;
+} split_hooking;
+
+/* Calls a function for each hook until it fails. */
+static int split_each_hook(int (*fn)(struct split_hook *hook))
+{
+	struct split_hook *hook;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(split_all_hooks); i++)
+		for (hook = split_all_hooks[i]; !err && hook->function; hook++)
+			err = fn(hook);
+	return err;
+}
+
+static int split_each_probe(int (*fn)(struct split_probe *probe))
+{
+	struct split_probe *probe;
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < ARRAY_SIZE(split_all_probes); i++)
+		for (probe = split_all_probes[i]; !err && probe->name; probe++)
+			err = fn(probe);
+	return err;
+}
+
+/* In and out */
+
+static int split_put_in(struct split_hook *hook)
+{
+	int err = register_ftrace_function(&hook->ops);
+
+	if (err)
+		pr_err("split: %s is changed by a livepatch or a kprobe already, or ftrace is off "
+		       "(error %d); next: grep %s /sys/kernel/tracing/enabled_functions; sysctl "
+		       "kernel.ftrace_enabled\n",
+		       hook->function, err, hook->function);
+	hook->in = !err;
+	return err;
+}
+
+static int split_take_out(struct split_hook *hook)
+{
+	if (hook->in)
+		WARN_ON_ONCE(unregister_ftrace_function(&hook->ops));
+	hook->in = false;
+	return 0;
+}
+
+static int split_listen(struct split_probe *probe)
+{
+	int err = tracepoint_probe_register(probe->tracepoint, probe->function, NULL);
+
+	if (err)
+		pr_err("split: tracepoint %s can't be listened to (error %d); next: free memory "
+		       "and try again\n",
+		       probe->name, err);
+	probe->in = !err;
+	return err;
+}
+
+static int split_hear_no_more(struct split_probe *probe)
+{
+	if (probe->in)
+		WARN_ON_ONCE(tracepoint_probe_unregister(probe->tracepoint, probe->function, NULL));
+	probe->in = false;
+	return 0;
+}
+
+static void split_take_out_all(void)
+{
+	split_each_hook(split_take_out);
+	split_each_probe(split_hear_no_more);
+	tracepoint_synchronize_unregister();
+	split_ext4_off();
+	split_memory_off();
+	split_hooking.in = false;
+}
+
+/* A queue is frozen: no memory may be waited for that would have to be written to it. */
+static int split_put_in_all(void)
+{
+	unsigned int flags = memalloc_noio_save();
+	int err = split_memory_on();
+
+	if (err)
+		pr_err("split: no memory for the tags of pages, 0.1 %% of all; next: free some and "
+		       "try again\n");
+	err = err ?: split_each_probe(split_listen) ?: split_each_hook(split_put_in);
+	memalloc_noio_restore(flags);
+	split_hooking.in = true;
+	if (err)
+		split_take_out_all();
+	return err;
+}
+
+static void split_hooks_work(struct work_struct *work)
+{
+	unsigned int users;
+	int result = 0;
+
+	spin_lock(&split_hooking.lock);
+	users = split_hooking.users;
+	spin_unlock(&split_hooking.lock);
+	if (users && !split_hooking.in)
+		result = split_put_in_all();
+	else if (!users && split_hooking.in)
+		split_take_out_all();
+	spin_lock(&split_hooking.lock);
+	/* Who came or went meanwhile has queued this again, and is answered then. */
+	if (result || split_hooking.in == !!split_hooking.users)
+		WRITE_ONCE(split_hooking.result, result);
+	spin_unlock(&split_hooking.lock);
+	wake_up_all(&split_hooking.done);
+}
+
+/**
+ * split_hooks_on() - have the hooks in, for one more device
+ *
+ * Sleeps, SPLIT_HOOKS_MS at most.  Return: 0; -EBUSY, -ETIMEDOUT or another error, which
+ * has been explained in the kernel log.
+ */
+int split_hooks_on(void)
+{
+	int result = 1;
+
+	spin_lock(&split_hooking.lock);
+	split_hooking.users++;
+	split_hooking.result = 1;
+	spin_unlock(&split_hooking.lock);
+	mod_delayed_work(system_unbound_wq, &split_hooking.work, 0);
+	if (!wait_event_timeout(split_hooking.done,
+				(result = READ_ONCE(split_hooking.result)) <= 0,
+				msecs_to_jiffies(SPLIT_HOOKS_MS)))
+		pr_err("split: the hooks could not be put in within %u ms; next: try again\n",
+		       SPLIT_HOOKS_MS);
+	if (result)
+		split_hooks_off();
+	return result > 0 ? -ETIMEDOUT : result;
+}
+
+/**
+ * split_hooks_off() - a device that split_hooks_on() was called for has no policy any more
+ */
+void split_hooks_off(void)
+{
+	spin_lock(&split_hooking.lock);
+	if (!--split_hooking.users)
+		mod_delayed_work(system_unbound_wq, &split_hooking.work,
+				 msecs_to_jiffies(SPLIT_LINGER_MS));
+	spin_unlock(&split_hooking.lock);
+}
+
+/* Finding */
+
+static int split_find_function(struct split_hook *hook)
+{
+	int err = ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function), 1);
+
+	if (err)
+		pr_err("split: this kernel has no function %s to hook (error %d); next: use a "
+		       "kernel that docs/design.md names\n",
+		       hook->function, err);
+	return err;
+}
+
+static int split_forget_function(struct split_hook *hook)
+{
+	ftrace_free_filter(&hook->ops);
+	return 0;
+}
+
+static void split_meet(struct tracepoint *tracepoint, void *unused)
+{
+	struct split_probe *probe;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(split_all_probes); i++)
+		for (probe = split_all_probes[i]; probe->name; probe++)
+			if (!strcmp(probe->name, tracepoint->name))
+				probe->tracepoint = tracepoint;
+}
+
+static int split_meet_module(struct notifier_block *nb, unsigned long event, void *data)
+{
+	struct tp_module *module = data;
+	int i;
+
+	if (event == MODULE_STATE_COMING)
+		for (i = 0; i < module->mod->num_tracepoints; i++)
+			split_meet(tracepoint_ptr_deref(&module->mod->tracepoints_ptrs[i]), NULL);
+	return NOTIFY_OK;
+}
+
+static int split_is_found(struct split_probe *probe)
+{
+	if (probe->tracepoint)
+		return 0;
+	pr_err("split: this kernel has no tracepoint %s; next: use a kernel that docs/design.md "
+	       "names\n",
+	       probe->name);
+	return -ENODEV;
+}
+
+/* Those of modules that are loaded are told at once; ext4's and jbd2's stay loaded. */
+static int split_find_tracepoints(void)
+{
+	struct notifier_block nb = { .notifier_call = split_meet_module };
+	int err;
+
+	for_each_kernel_tracepoint(split_meet, NULL);
+	err = register_tracepoint_module_notifier(&nb);
+	if (err)
+		return err;
+	unregister_tracepoint_module_notifier(&nb);
+	return split_each_probe(split_is_found);
+}
+
+static void split_forget(void)
+{
+	split_each_hook(split_forget_function);
+	module_put(split_hooking.ext4->owner);
+}
+
+/**
+ * split_hooks_init() - find what is to be hooked
+ *
+ * Return: 0; -ENODEV or another error if it isn't there, with the reason in the log.
+ */
+int __init split_hooks_init(void)
+{
+	int err;
+
+	spin_lock_init(&split_hooking.lock);
+	init_waitqueue_head(&split_hooking.done);
+	INIT_DELAYED_WORK(&split_hooking.work, split_hooks_work);
+	split_hooking.ext4 = get_fs_type("ext4");
+	if (!split_hooking.ext4) {
+		pr_err("split: there is no ext4, whose calls it gates; next: modprobe ext4\n");
+		return -ENODEV;
+	}
+	err = split_find_tracepoints() ?: split_each_hook(split_find_function);
+	if (err)
+		split_forget();
+	return err;
+}
+
+/**
+ * split_hooks_exit() - take the hooks out, and wait until no call is in this module
+ */
+void split_hooks_exit(void)
+{
+	cancel_delayed_work_sync(&split_hooking.work);
+	if (split_hooking.in)
+		split_take_out_all();
+	split_memory_off();
+	split_entry_drain();
+	split_forget();
+}

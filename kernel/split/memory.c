@@ -1,0 +1,679 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The memory level: who made which page dirty, and what that will cost.
+ *
+ * Each page frame has a slot, four bytes, with the tag of those who made its data dirty, plus
+ * one; 0 is nobody.  What has been tagged is written as its causes' wherever it is written
+ * from.  The slots are there while a device has a policy, and take 0.1 % of the memory, never
+ * more: there is nothing to allocate where a page becomes dirty.
+ *
+ *	made dirty	its slot has who did it
+ *	made dirty again	and who else did so, before it was submitted
+ *	submitted	split_insert() takes the tag; what became dirty again since then keeps it
+ *	freed before	its slot is emptied, and what was expected of it is settled
+ *
+ * A slot whose page is neither dirty nor being written is old: it counts no more, and goes when
+ * the page is made dirty the next time, or when accounts become scarce.  A folio of several
+ * pages has one slot, its first page's.
+ *
+ * What an account is expected to pay is in a ledger for each device, by bytes and not by
+ * pages: dirty data has one tag, and its parts are what the tag's members are charged.
+ *
+ * A slot changes by exchange alone: who takes what is in it has it, and who wants to leave
+ * something finds it empty, or takes what is there and unites the two.
+ *
+ * Files that were made dirty last are in a table of fixed size, without a lock and without
+ * references: where their last dirty data ended, which tells whether the next goes on from
+ * there, and who was it, for those who change the file's metadata in their name later.  A lost
+ * entry is a worse guess.
+ *
+ * Source: the split-level paper, sections 3.1, 3.2 and 4.2.
+ */
+#include "core.h"
+
+#include <linux/jbd2.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/vmalloc.h>
+#include <linux/workqueue.h>
+
+/* Accounts that run out are waited for so long before old tags are looked for, again. */
+#define SPLIT_SWEEP_JIFFIES msecs_to_jiffies(1000)
+
+/* Files that become dirty in turn. */
+#define SPLIT_FILE_BITS 10
+
+/**
+ * struct split_file - a file that was made dirty
+ * @inode: which; only ever compared
+ * @tag: of who did it last; nobody holds it
+ * @cursor: where his data ended
+ */
+struct split_file {
+	const struct inode *inode;
+	u32 tag;
+	struct cost_cursor cursor;
+};
+
+struct causes_table *split_causes;
+
+static struct split_file split_files[1 << SPLIT_FILE_BITS];
+
+/* By section of the memory; NULL where there is none.  They change with all hooks off. */
+static u32 **split_slots;
+static unsigned long split_sections;
+
+static u32 *split_slot(struct folio *folio)
+{
+	unsigned long pfn = folio_pfn(folio), section = pfn_to_section_nr(pfn);
+	u32 *slots = section < split_sections ? split_slots[section] : NULL;
+
+	return slots ? &slots[pfn % PAGES_PER_SECTION] : NULL;
+}
+
+static struct split_file *split_file(const struct inode *inode)
+{
+	return &split_files[hash_ptr(inode, SPLIT_FILE_BITS)];
+}
+
+/* Ledgers */
+
+static bool split_is_heard(const struct split_device *device)
+{
+	return READ_ONCE(device->state) == SPLIT_ATTACHED;
+}
+
+/* A new account's place has nothing of the old one's. */
+static void split_open(struct split_ledger *ledger, const struct split_account *account)
+{
+	lockdep_assert_held(&ledger->lock);
+	if (ledger->cause == account->cause)
+		return;
+	ledger->cause = account->cause;
+	ledger->tgid = account->tgid;
+	ledger->pending = (struct cost_pending){};
+	memset(ledger->bytes, 0, sizeof(ledger->bytes));
+}
+
+/* The policy first: what is in the ledger may be settled at once. */
+static void split_expect_part(struct split_device *device, u32 id, u64 bytes, u64 cost)
+{
+	struct split_account *account = split_account_of_id(id);
+	struct split_ledger *ledger = &device->ledger[id];
+	unsigned long flags;
+
+	if (device->ops->expect && split_is_heard(device))
+		device->ops->expect(device->data, account, cost);
+	spin_lock_irqsave(&ledger->lock, flags);
+	split_open(ledger, account);
+	cost_expect(&ledger->pending, bytes, cost);
+	spin_unlock_irqrestore(&ledger->lock, flags);
+}
+
+/* Return: the cost. */
+static u64 split_settle_part(struct split_device *device, u32 id, u64 bytes)
+{
+	struct split_account *account = split_account_of_id(id);
+	struct split_ledger *ledger = &device->ledger[id];
+	unsigned long flags;
+	u64 cost;
+
+	spin_lock_irqsave(&ledger->lock, flags);
+	split_open(ledger, account);
+	cost = cost_settle(&ledger->pending, bytes);
+	spin_unlock_irqrestore(&ledger->lock, flags);
+	if (cost && device->ops->settle && split_is_heard(device))
+		device->ops->settle(device->data, account, cost);
+	return cost;
+}
+
+/* Data of a tag became dirty. */
+static void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 cost)
+{
+	struct causes_split costs, parts;
+	const struct causes_member *member;
+	unsigned int count;
+
+	if (likely(split_is_account(tag))) {
+		split_expect_part(device, tag, bytes, cost);
+		return;
+	}
+	member = causes_members(split_causes, tag, &count);
+	causes_split(&costs, cost, member, count);
+	for (causes_split(&parts, bytes, member, count); count--; member++)
+		split_expect_part(device, member->account, causes_part(&parts, member->weight),
+				  causes_part(&costs, member->weight));
+}
+
+/* Data of a tag is submitted now, or was freed.  Return: what was expected of it. */
+static u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
+{
+	const struct causes_member *member;
+	struct causes_split parts;
+	unsigned int count;
+	u64 cost = 0;
+
+	if (likely(split_is_account(tag)))
+		return split_settle_part(device, tag, bytes);
+	member = causes_members(split_causes, tag, &count);
+	for (causes_split(&parts, bytes, member, count); count--; member++)
+		cost += split_settle_part(device, member->account,
+					  causes_part(&parts, member->weight));
+	return cost;
+}
+
+static void split_note_part(struct split_device *device, u32 id, u64 bytes, enum split_use use)
+{
+	struct split_ledger *ledger = &device->ledger[id];
+	unsigned long flags;
+
+	spin_lock_irqsave(&ledger->lock, flags);
+	split_open(ledger, split_account_of_id(id));
+	ledger->bytes[use] += bytes;
+	spin_unlock_irqrestore(&ledger->lock, flags);
+}
+
+/**
+ * split_note() - a request of some causes is dispatched
+ * @device: to which
+ * @tag: theirs, held
+ * @bytes: how much it moves
+ * @use: what it does
+ *
+ * In any context, under RCU.
+ */
+void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use use)
+{
+	const struct causes_member *member;
+	struct causes_split parts;
+	unsigned int count;
+
+	if (likely(split_is_account(tag))) {
+		split_note_part(device, tag, bytes, use);
+		return;
+	}
+	member = causes_members(split_causes, tag, &count);
+	for (causes_split(&parts, bytes, member, count); count--; member++)
+		split_note_part(device, member->account, causes_part(&parts, member->weight), use);
+}
+
+/* Slots */
+
+/* Takes the tag out of a slot, if there is one. */
+static bool split_take(u32 *slot, u32 *tag)
+{
+	u32 taken = READ_ONCE(*slot) ? xchg(slot, 0) : 0;
+
+	if (taken)
+		*tag = taken - 1;
+	return taken;
+}
+
+/* Leaves a tag in a slot, with what somebody else may have left there meanwhile. */
+static void split_leave_tag(u32 *slot, u32 tag)
+{
+	u32 other;
+
+	while (cmpxchg(slot, 0, tag + 1)) {
+		if (!split_take(slot, &other))
+			continue;
+		tag = causes_unite(split_causes, tag, other);
+		causes_put(split_causes, other);
+	}
+}
+
+/**
+ * split_tag_of_task() - the tag of who the current task works for
+ * @journal: becomes whether it writes a log for them
+ *
+ * In any context of the task, under RCU.  Return: a tag, to be given to causes_put().
+ */
+u32 split_tag_of_task(bool *journal)
+{
+	struct split_account *account;
+	u32 tag;
+
+	*journal = false;
+	if (atomic_read(&split_proxies_active) && split_proxy_tag(&tag, journal))
+		return tag;
+	account = split_account_recent();
+	if (likely(account && causes_try_get(split_causes, account->id))) {
+		if (likely(split_account_of_id(account->id) == account))
+			return account->id;
+		causes_put(split_causes, account->id);
+	}
+	account = split_account_of_task();
+	tag = account->id;
+	causes_get(split_causes, tag);
+	split_account_put(account);
+	return tag;
+}
+
+/**
+ * split_tag_of_inode() - the tag of who made a file dirty last
+ * @inode: the file
+ * @tag: becomes the tag, to be given to causes_put()
+ *
+ * In any context.  Return: whether it is known.
+ */
+bool split_tag_of_inode(const struct inode *inode, u32 *tag)
+{
+	struct split_file *file = split_file(inode);
+
+	*tag = READ_ONCE(file->tag);
+	return READ_ONCE(file->inode) == inode && causes_try_get(split_causes, *tag);
+}
+
+/* Whether a folio is of a device's own page cache. */
+bool split_is_metadata(struct folio *folio)
+{
+	struct address_space *mapping = folio_mapping(folio);
+
+	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode);
+}
+
+/* How many blocks of a locked page, or one being written, are to be written, or are being. */
+static unsigned int split_changes(struct folio *folio)
+{
+	struct buffer_head *first = folio_buffers(folio), *bh = first;
+	unsigned int changes = 0;
+
+	if (!first)
+		return 0;
+	do {
+		changes += buffer_dirty(bh) || buffer_jbddirty(bh) || buffer_locked(bh);
+		bh = bh->b_this_page;
+	} while (bh != first);
+	return changes;
+}
+
+/**
+ * split_tag_of_folio() - the tag of data that is submitted; what was expected of it is settled
+ * @device: whither; a folio of another one's file has no tag here
+ * @folio: where the data is
+ * @bytes: how much
+ * @tag: becomes the tag, to be given to causes_put()
+ *
+ * In any context, under RCU.  Data that has become dirty again since its writing began keeps
+ * the tag as well.  What is submitted in pieces is settled with the first, and the others
+ * are whose the file was last.
+ *
+ * Return: whether it has one.
+ */
+bool split_tag_of_folio(struct split_device *device, struct folio *folio, u32 bytes, u32 *tag)
+{
+	struct address_space *mapping = folio_mapping(folio);
+	struct inode *host = mapping ? mapping->host : NULL;
+	u32 *slot = split_slot(folio);
+
+	if (!host || !slot)
+		return false;
+	if (S_ISBLK(host->i_mode)) {
+		if (split_find(bdev_get_queue(I_BDEV(host))) != device || !split_take(slot, tag))
+			return false;
+		if (bytes < folio_size(folio) && split_changes(folio) > 1) {
+			causes_get(split_causes, *tag);
+			split_leave_tag(slot, *tag);
+		}
+		return true;
+	}
+	/* Else a process writes directly from where it has mapped a file. */
+	if (!folio_test_writeback(folio) || split_find_sb(host->i_sb) != device)
+		return false;
+	if (!split_take(slot, tag))
+		return split_tag_of_inode(host, tag);
+	split_settle(device, *tag, folio_size(folio));
+	if (folio_test_dirty(folio)) {
+		causes_get(split_causes, *tag);
+		split_leave_tag(slot, *tag);
+	}
+	return true;
+}
+
+/**
+ * split_tag_metadata() - a block of metadata was changed by somebody
+ * @folio: of the device's page cache, or of a file whose data is logged
+ * @tag: whose change, held by the caller
+ * @first: all changes before have been logged, or there was none
+ *
+ * In any context.  Nothing is expected of it: what a change costs is the journal's bytes.
+ *
+ * Return: whether he is one more of those who have changed it.
+ */
+bool split_tag_metadata(struct folio *folio, u32 tag, bool first)
+{
+	u32 *slot = split_slot(folio), former, united;
+
+	if (!slot || READ_ONCE(*slot) == tag + 1)
+		return false;
+	causes_get(split_causes, tag);
+	if (!split_take(slot, &former)) {
+		split_leave_tag(slot, tag);
+		return true;
+	}
+	united = first ? tag : causes_unite(split_causes, former, tag);
+	causes_put(split_causes, first ? former : tag);
+	split_leave_tag(slot, united);
+	return united != former;
+}
+
+/* Dirty data */
+
+/* What a file's new dirty data will cost; remembers where it ended and whose it was. */
+static u64 split_estimate(struct split_device *device, const struct inode *inode, u32 tag, u64 at,
+			  u32 bytes)
+{
+	struct split_file *file = split_file(inode);
+
+	if (READ_ONCE(file->inode) != inode) {
+		WRITE_ONCE(file->cursor.end, 0);
+		WRITE_ONCE(file->inode, inode);
+	}
+	WRITE_ONCE(file->tag, tag);
+	return cost_estimate(&device->model, &file->cursor, at, bytes);
+}
+
+/*
+ * Data that has causes was made dirty again: it has more causes, and what is expected of it
+ * is shared by all of them.  Gives both tags away.  Return: the tag of all.
+ */
+static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 bytes)
+{
+	u32 united;
+
+	causes_get(split_causes, former);
+	united = causes_unite(split_causes, former, tag);
+	if (united != former && bytes)
+		split_expect(device, united, bytes, split_settle(device, former, bytes));
+	causes_put(split_causes, former);
+	causes_put(split_causes, tag);
+	return united;
+}
+
+/*
+ * The current task has made data of a file dirty, which was dirty before or not.  Under RCU:
+ * the device stays, and so does what its policy has.
+ */
+static void split_dirtied(struct split_device *device, const struct inode *inode,
+			  struct folio *folio)
+{
+	u32 bytes = folio_size(folio);
+	bool was_dirty = folio_test_dirty(folio);
+	bool live = was_dirty || folio_test_writeback(folio);
+	u32 *slot = split_slot(folio), former, tag;
+	bool journal;
+
+	if (!slot)
+		return;
+	tag = split_tag_of_task(&journal);
+	if (!was_dirty)
+		split_expect(device, tag, bytes,
+			     split_estimate(device, inode, tag, folio_pos(folio), bytes));
+	if (live && READ_ONCE(*slot) == tag + 1) {
+		causes_put(split_causes, tag);
+		return;
+	}
+	if (split_take(slot, &former)) {
+		if (live) {
+			tag = split_share(device, former, tag, was_dirty ? bytes : 0);
+		} else {
+			split_settle(device, former, folio_size(folio));
+			causes_put(split_causes, former);
+		}
+	}
+	split_leave_tag(slot, tag);
+}
+
+/* Data that has causes will not be written after all. */
+static void split_drop_tag(struct folio *folio, u32 *slot)
+{
+	struct address_space *mapping = folio_mapping(folio);
+	struct split_device *device;
+	u32 tag;
+
+	if (!split_take(slot, &tag))
+		return;
+	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode)) {
+		preempt_disable_notrace();
+		device = split_find_sb(mapping->host->i_sb);
+		if (device)
+			split_settle(device, tag, folio_size(folio));
+		preempt_enable_notrace();
+	}
+	causes_put(split_causes, tag);
+}
+
+/* Hooks */
+
+/* Metadata that no journal has was changed. */
+static void split_changed(struct folio *folio)
+{
+	bool journal;
+	u32 tag = split_tag_of_task(&journal);
+
+	split_tag_metadata(folio, tag, false);
+	causes_put(split_causes, tag);
+}
+
+/*
+ * A buffer of a file or of metadata is made dirty, before that shows.  What the journal has is
+ * its own business.
+ */
+static void split_at_dirty_buffer(void *unused, struct buffer_head *bh)
+{
+	struct folio *folio = page_folio(bh->b_page);
+	struct address_space *mapping = READ_ONCE(folio->mapping);
+	struct split_device *device;
+
+	preempt_disable_notrace();
+	device = bh->b_bdev ? split_find(bdev_get_queue(bh->b_bdev)) : NULL;
+	if (!device || !mapping || buffer_jbd(bh))
+		;
+	else if (S_ISBLK(mapping->host->i_mode))
+		split_changed(folio);
+	else
+		split_dirtied(device, mapping->host, folio);
+	preempt_enable_notrace();
+}
+
+/* A folio is made dirty by a file system that has no buffers, before that shows. */
+static void notrace split_at_dirty_folio(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	struct address_space *mapping = sluice_ftrace_arg(regs, 0);
+	struct folio *folio = sluice_ftrace_arg(regs, 1);
+	struct split_device *device;
+
+	preempt_disable_notrace();
+	device = split_find_sb(mapping->host->i_sb);
+	if (device && !S_ISBLK(mapping->host->i_mode))
+		split_dirtied(device, mapping->host, folio);
+	preempt_enable_notrace();
+}
+
+/* A dirty folio is freed, which will not be written: its file is truncated or deleted. */
+static void notrace split_at_cancel_dirty(unsigned long ip, unsigned long parent_ip,
+					  struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	struct folio *folio = sluice_ftrace_arg(regs, 0);
+	u32 *slot = split_slot(folio);
+
+	if (slot)
+		split_drop_tag(folio, slot);
+}
+
+/* A folio leaves the page cache, before it does: it is clean, or will not be written. */
+static void split_at_delete(void *unused, struct folio *folio)
+{
+	u32 *slot = split_slot(folio);
+
+	if (slot)
+		split_drop_tag(folio, slot);
+}
+
+/* What is in a folio is in another one from now on. */
+static void notrace split_at_migrate(unsigned long ip, unsigned long parent_ip,
+				     struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	u32 *to = split_slot(sluice_ftrace_arg(regs, 0));
+	u32 *from = split_slot(sluice_ftrace_arg(regs, 1));
+	u32 tag;
+
+	if (to && from && split_take(from, &tag))
+		split_leave_tag(to, tag);
+}
+
+struct split_hook split_memory_hooks[] = {
+	SPLIT_WATCH("filemap_dirty_folio", split_at_dirty_folio),
+	SPLIT_WATCH("__folio_cancel_dirty", split_at_cancel_dirty),
+	SPLIT_WATCH("folio_migrate_flags", split_at_migrate),
+	{},
+};
+
+struct split_probe split_memory_probes[] = {
+	{ .name = "block_dirty_buffer", .function = split_at_dirty_buffer },
+	{ .name = "mm_filemap_delete_from_page_cache", .function = split_at_delete },
+	{},
+};
+
+/* Old tags */
+
+/* Whether the tag of a page, of which one has a reference, is for what is written already. */
+static bool split_is_old(struct folio *folio)
+{
+	struct address_space *mapping = folio_mapping(folio);
+	bool old;
+
+	if (!mapping || !mapping->host)
+		return true;
+	if (folio_test_dirty(folio) || folio_test_writeback(folio))
+		return false;
+	if (!S_ISBLK(mapping->host->i_mode))
+		return true;
+	if (!folio_trylock(folio))
+		return false;
+	old = !split_changes(folio);
+	folio_unlock(folio);
+	return old;
+}
+
+static void split_sweep_slot(unsigned long pfn, u32 *slot)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	struct folio *folio = page ? page_folio(page) : NULL;
+
+	if (!folio || !folio_try_get(folio))
+		return;
+	if (page_folio(page) == folio && split_is_old(folio))
+		split_drop_tag(folio, slot);
+	folio_put(folio);
+}
+
+/* Those of pages whose last write nobody saw hold accounts for nothing. */
+static void split_sweep(struct work_struct *work)
+{
+	unsigned long section, i;
+
+	for (section = 0; section < split_sections; section++) {
+		u32 *slots = split_slots[section];
+
+		for (i = 0; slots && i < PAGES_PER_SECTION; i++)
+			if (READ_ONCE(slots[i]))
+				split_sweep_slot(section_nr_to_pfn(section) + i, &slots[i]);
+		cond_resched();
+	}
+}
+
+static DECLARE_DELAYED_WORK(split_sweeper, split_sweep);
+
+/**
+ * split_memory_is_scarce() - accounts are about to run out
+ *
+ * In any context.  Old tags are looked for, once in a while.
+ */
+void split_memory_is_scarce(void)
+{
+	queue_delayed_work(system_unbound_wq, &split_sweeper, SPLIT_SWEEP_JIFFIES);
+}
+
+/* Life of the slots */
+
+static unsigned long split_end_pfn(void)
+{
+	unsigned long end = 0;
+	int node;
+
+	for_each_online_node(node) end = max(end, node_end_pfn(node));
+	return end;
+}
+
+/**
+ * split_memory_on() - have slots, before the hooks are put in
+ *
+ * Sleeps.  Return: 0 or -ENOMEM.
+ */
+int split_memory_on(void)
+{
+	unsigned long section, sections = pfn_to_section_nr(split_end_pfn() - 1) + 1;
+
+	split_slots = kvcalloc(sections, sizeof(*split_slots), GFP_KERNEL);
+	if (!split_slots)
+		return -ENOMEM;
+	split_sections = sections;
+	for (section = 0; section < sections; section++) {
+		if (!pfn_valid(section_nr_to_pfn(section)))
+			continue;
+		split_slots[section] = vzalloc(PAGES_PER_SECTION * sizeof(u32));
+		if (!split_slots[section]) {
+			split_memory_off();
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* Empties a section's slots. */
+static void split_memory_drop(u32 *slots)
+{
+	unsigned long i;
+	u32 tag;
+
+	for (i = 0; i < PAGES_PER_SECTION; i++)
+		if (split_take(&slots[i], &tag))
+			causes_put(split_causes, tag);
+	cond_resched();
+}
+
+/**
+ * split_memory_off() - no slots any more
+ *
+ * Sleeps.  No hook and no policy uses them.
+ */
+void split_memory_off(void)
+{
+	unsigned long section;
+
+	cancel_delayed_work_sync(&split_sweeper);
+	for (section = 0; section < split_sections; section++) {
+		if (split_slots[section])
+			split_memory_drop(split_slots[section]);
+		vfree(split_slots[section]);
+	}
+	kvfree(split_slots);
+	split_slots = NULL;
+	split_sections = 0;
+	memset(split_files, 0, sizeof(split_files));
+}
+
+/* What the slots take, bytes. */
+u64 split_memory_bytes(void)
+{
+	unsigned long section;
+	u64 bytes = split_sections * sizeof(*split_slots);
+
+	for (section = 0; section < split_sections; section++)
+		if (split_slots[section])
+			bytes += PAGES_PER_SECTION * sizeof(u32);
+	return bytes;
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# More processes write than there are accounts: what is theirs goes back when it is written, deleted or unmounted, and
+# whoever comes then has an account of his own again.
+. ./lib.sh
+
+# writers NUMBER: so many processes, one after the other, each with two files; one of them is deleted.
+writers() {
+	perl -e 'for my $i (1 .. $ARGV[0]) {
+		my $pid = fork // die;
+		if ($pid) { waitpid($pid, 0); die if $?; next }
+		for my $name ("a$i", "b$i") {
+			open(my $file, ">", "/tmp/mnt/$name") or die;
+			syswrite($file, "x" x 4096) == 4096 or die;
+		}
+		unlink("/tmp/mnt/b$i") or die;
+		exit
+	}' "$1" || fail "a process can't write"
+}
+
+accounts() {
+	wc -l </sys/kernel/debug/split/accounts
+}
+
+dirty() {
+	sed -n 's/.* dirty=//p' /sys/kernel/debug/split/ledger | awk '{ sum += $1 } END { printf "%d\n", sum }'
+}
+
+disk ssd
+scheduler split-noop
+file_system
+writers 1500
+[ "$(accounts)" -eq 1023 ] || fail "1500 processes with dirty data have $(accounts) accounts"
+[ "$(dirty)" -eq $((1500 * 4096)) ] || fail "$(dirty) bytes are expected to be written"
+umount /tmp/mnt
+[ "$(dirty)" -eq 0 ] || fail "with nothing dirty $(dirty) bytes are expected to be written"
+mount "$DEV" /tmp/mnt
+writers 300
+sleep 2
+[ "$(accounts)" -le 556 ] || fail "300 processes have dirty data, 256 were met lately, and there are $(accounts) accounts"
+dd if=/dev/zero of=/tmp/mnt/last bs=4k count=10 status=none &
+wait $!
+grep -q " process=$! .*dirty=40960" /sys/kernel/debug/split/ledger || fail "who came last: $(tail -1 /sys/kernel/debug/split/ledger)"
+umount /tmp/mnt
+echo none >"$Q/scheduler"
+rmmod split-noop split
+expect_dmesg_clean

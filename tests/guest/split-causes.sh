@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# Each writer is charged what it has caused, whichever way it writes, and nobody pays for nothing; so for the log.
+. ./lib.sh
+
+G=/sys/fs/cgroup
+
+# group NAME: a cgroup with an account of its own.
+group() {
+	mkdir "$G/$1"
+	echo 100 >"$G/$1/io.sluice.weight"
+}
+
+# as NAME COMMAND…: run a command in a cgroup of its own.
+as() {
+	[ -d "$G/$1" ] || group "$1"
+	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
+}
+
+# charged NAME USE: bytes of a use that a cgroup was charged; NAME nobody is process 0, total is everybody.
+charged() {
+	case $1 in
+	nobody) whose="process=0" ;;
+	total) whose="[a-z]*=[0-9]*" ;;
+	*) whose="cgroup=$(stat -c %i "$G/$1")" ;;
+	esac
+	grep " $whose " /sys/kernel/debug/split/ledger | sed "s/.* $2=\([0-9]*\).*/\1/" |
+		awk '{ sum += $1 } END { printf "%d\n", sum }'
+}
+
+# expect NAME USE BYTES: exactly so much.
+expect() {
+	[ "$(charged "$1" "$2")" = "$3" ] || fail "$1: $2 is $(charged "$1" "$2"), not $3: $(cat /sys/kernel/debug/split/ledger)"
+}
+
+# put NAME MEGABYTES [OPTION…]: write a file of that name.
+put() {
+	who=$1 count=$2
+	shift 2
+	as "$who" dd if=/dev/zero of="/tmp/mnt/$who" bs=1M count="$count" status=none conv=notrunc "$@"
+}
+
+# job NAME OPTION…: write a megabyte with fio.
+job() {
+	who=$1
+	shift
+	as "$who" fio --name="$who" --filename="/tmp/mnt/$who" --size=1m --bs=4k --rw=write --fallocate=none --output=/tmp/fio "$@" ||
+		fail "$who: $(cat /tmp/fio)"
+}
+
+mount -t cgroup2 none $G
+echo +io >$G/cgroup.subtree_control
+disk "${PROFILE-ssd}"
+scheduler split-noop
+mkfs.ext4 -q -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
+mkdir /tmp/mnt
+mount -o "${OPTIONS-defaults}" "$DEV" /tmp/mnt
+[ -e $G/io.sluice.weight ] && fail "the root has a weight"
+
+# Each way to write.
+dd if=/dev/zero of=/tmp/mnt/mapped bs=1M count=1 conv=fsync status=none
+put buffered 4
+put again 2
+put again 2
+put gone 2
+rm /tmp/mnt/gone
+put short 2
+: >/tmp/mnt/short
+expect buffered dirty $((4 << 20))
+expect again dirty $((2 << 20))
+expect gone dirty 0
+expect short dirty 0
+job mapped --ioengine=mmap
+job vectors --ioengine=pvsync2
+job spliced --ioengine=splice
+job ring --ioengine=io_uring --iodepth=8
+job ring-direct --ioengine=io_uring --iodepth=8 --direct=1
+job direct --ioengine=libaio --iodepth=8 --direct=1
+job durable --sync=1
+job appended --fsync=1
+put left 2
+ln /tmp/mnt/left /tmp/mnt/right
+put right 2 seek=1
+sync
+expect buffered data $((4 << 20))
+expect again data $((2 << 20))
+expect gone data 0
+expect short data 0
+for one in mapped vectors spliced ring ring-direct direct durable appended; do
+	expect $one data $((1 << 20))
+	expect $one dirty 0
+done
+expect left data $((3 << 19))
+expect right data $((3 << 19))
+expect nobody data 0
+
+# Two that commit together are charged in proportion to what each causes alone.
+cat >/tmp/append.pl <<'P'
+my ($folder, $files, $seconds) = @ARGV;
+mkdir $folder;
+open(my $one, ">>", "$folder/one") or die;
+for my $i (1 .. $seconds * 50) {
+	syswrite($one, "x" x 4096) == 4096 or die;
+	for my $j (1 .. $files) {
+		open(my $new, ">", "$folder/$i-$j") or die;
+		syswrite($new, "x" x 100) == 100 or die;
+	}
+	select(undef, undef, undef, 0.02);
+}
+P
+
+# together NAME…: who appends beside the others; commits are somebody else's.
+together() {
+	for one; do
+		files=0
+		[ "${one#many}" = "$one" ] || files=2
+		as "$one" perl /tmp/append.pl "/tmp/mnt/$one" $files 6 &
+		eval "pid_$one=$!"
+	done
+	for _ in $(seq 24); do
+		sleep 0.25
+		sync -f /tmp/mnt
+	done
+	for one; do
+		eval "wait \$pid_$one" || fail "$one can't append"
+	done
+	sync -f /tmp/mnt
+}
+together many0
+together few0
+together many1 few1
+share() {
+	awk -v a="$(charged "$1" log)" -v b="$(charged "$2" log)" 'BEGIN { print a / (a + b) }'
+}
+alone=$(share many0 few0)
+shared=$(share many1 few1)
+echo "alone $alone, together $shared: $(charged many0 log) $(charged few0 log) $(charged many1 log) $(charged few1 log)"
+awk -v a="$alone" -v s="$shared" 'BEGIN { exit !(s - a <= 0.05 && a - s <= 0.05) }' ||
+	fail "many files' part of the log is $shared, alone it is $alone"
+
+# Nearly everything has a cause.
+cat /sys/kernel/debug/split/ledger >/out/ledger
+other=$(($(charged nobody log) + $(charged nobody metadata)))
+all=$(($(charged total log) + $(charged total metadata)))
+echo "nobody's: $other of $all bytes of log and metadata"
+[ $((other * 50)) -le $all ] || fail "nobody is charged $other of $all bytes of log and metadata"
+umount /tmp/mnt
+expect_dmesg_clean
