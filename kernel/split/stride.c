@@ -5,6 +5,9 @@
 /* A pass is in parts of a normalised byte: at the largest weight a byte is 1. */
 #define STRIDE_BYTE STRIDE_WEIGHT_MAX
 
+/* The same at the weight that clients have by default. */
+#define STRIDE_UNIT (STRIDE_BYTE / STRIDE_WEIGHT)
+
 /*
  * No client owes more, as passes go: 2^52 are 4.5 TB at weight 1.  What looks like more is a
  * pass that virtual time has left so far behind that it seems to be ahead.
@@ -105,6 +108,21 @@ void stride_client_init(struct stride *stride, struct stride_client *client, u32
 }
 
 /**
+ * stride_move() - a client shares something else from now on
+ * @from: what it shared
+ * @to: what it will share
+ * @client: the client, not joined
+ *
+ * What it owes or is owed, and what is expected of it, goes with it.
+ */
+void stride_move(struct stride *from, struct stride *to, struct stride_client *client)
+{
+	WARN_ON_ONCE(client->joined);
+	client->served += to->now - from->now;
+	client->pass += to->now - from->now;
+}
+
+/**
  * stride_set_weight() - from now on a client has another weight
  * @stride: what it shares
  * @client: the client
@@ -152,11 +170,30 @@ void stride_join(struct stride *stride, struct stride_client *client)
  */
 void stride_leave(struct stride *stride, struct stride_client *client)
 {
-	WARN_ON_ONCE(client->at[0] || client->at[1]);
+	unsigned int i;
+
+	for (i = 0; i < STRIDE_LINES; i++)
+		WARN_ON_ONCE(client->at[i]);
 	if (!client->joined)
 		return;
 	client->joined = false;
 	stride->joined--;
+}
+
+/**
+ * stride_limit_credit() - a client that nobody keeps waiting doesn't save up for later
+ * @stride: what it shares
+ * @client: the client
+ * @most: how far it may be behind virtual time, in bytes at STRIDE_WEIGHT
+ */
+void stride_limit_credit(struct stride *stride, struct stride_client *client, u64 most)
+{
+	s64 behind = stride->now - client->pass - most * STRIDE_UNIT;
+
+	if (behind <= 0)
+		return;
+	client->served += behind;
+	stride_moved(stride, client);
 }
 
 /**
@@ -210,6 +247,19 @@ void stride_unwait(struct stride *stride, struct stride_client *client, unsigned
 struct stride_client *stride_first(const struct stride *stride, unsigned int line)
 {
 	return stride->line[line].count ? stride->line[line].heap[0] : NULL;
+}
+
+/**
+ * stride_lead() - how far a client is ahead of another one
+ * @client: the client
+ * @other: the other one
+ *
+ * Return: what a client of STRIDE_WEIGHT is served in the virtual time between them,
+ * normalised bytes; negative if it is behind.
+ */
+s64 stride_lead(const struct stride_client *client, const struct stride_client *other)
+{
+	return div_s64(client->pass - other->pass, STRIDE_UNIT);
 }
 
 /**

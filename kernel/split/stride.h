@@ -21,8 +21,8 @@
  *	Some are alone.  What is served to a client while nobody else has anything to do
  *	takes from nobody, and virtual time goes along: who comes later finds it not in debt.
  *
- *	There are two places to wait, above the file system and below it, and one pass for
- *	both.  Hence the lines, of which each has a first one of its own.
+ *	There are places to wait above the file system and below it, and one pass for all.
+ *	Hence the lines, of which each has a first one of its own.
  *
  * A client is joined as long as it has something to do: it waits, is served, or is given a
  * moment to come back with more.  How long a moment is, the caller decides: as long as it
@@ -47,8 +47,8 @@
 /* Levels of an I/O priority, 0 to 7. */
 #define STRIDE_LEVELS 8U
 
-/* Places to wait. */
-#define STRIDE_LINES 2
+/* Places to wait, or to be counted. */
+#define STRIDE_LINES 4
 
 /**
  * struct stride_client - somebody who is served
@@ -112,14 +112,17 @@ static inline u32 stride_level_weight(u32 level)
 
 void stride_init(struct stride *stride, struct stride_client **heaps, u32 clients);
 void stride_client_init(struct stride *stride, struct stride_client *client, u32 weight);
+void stride_move(struct stride *from, struct stride *to, struct stride_client *client);
 void stride_set_weight(struct stride *stride, struct stride_client *client, u32 weight);
 
 void stride_join(struct stride *stride, struct stride_client *client);
 void stride_leave(struct stride *stride, struct stride_client *client);
+void stride_limit_credit(struct stride *stride, struct stride_client *client, u64 most);
 
 void stride_wait(struct stride *stride, struct stride_client *client, unsigned int line);
 void stride_unwait(struct stride *stride, struct stride_client *client, unsigned int line);
 struct stride_client *stride_first(const struct stride *stride, unsigned int line);
+s64 stride_lead(const struct stride_client *client, const struct stride_client *other);
 
 void stride_serve(struct stride *stride, const struct stride_client *client);
 void stride_charge(struct stride *stride, struct stride_client *client, u64 cost);

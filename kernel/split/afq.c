@@ -1,0 +1,1248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * AFQ: actually fair queuing, at two levels with one pass for both
+ *
+ * Each account (split.h) is a client of a stride scheduler (stride.h).  Its weight is that of
+ * its I/O priority's level, 8 - level, or its cgroup's; its pass goes on by what its I/O costs
+ * the device, wherever in the system that I/O was decided upon.
+ *
+ *	at the block level	reads, and direct writes: no journal waits for either, so
+ *				they wait here for their account's turn
+ *	at the entry gates	writes, fsyncs, changes of names: below the file system they
+ *				would be entangled with those of others
+ *	not at all		what the page cache and the journal write: somebody's fsync
+ *				may need it, whoever's it is.  It goes at once, before all
+ *				else, and is only charged
+ *
+ * Reads.  On a disk that seeks an account has the device to itself for a turn, which ends when
+ * it was charged a quantum, and switching is worth it: all pay the same for the way to their
+ * data.  Where nothing seeks, and for those who read here and there, requests go one by one,
+ * a window of them at a time: enough to keep the device busy, few enough to leave a choice.
+ * The account with the lowest pass is next.  One that reads in a loop has nothing waiting
+ * when it should go; where it comes back within a moment as a rule, the device is kept for it
+ * until that is over, unless who would go instead isn't ahead of it by more than the slack.
+ *
+ * Calls.  A call goes if its account isn't ahead by more than the slack of the one that is
+ * furthest behind, of those that are there: with something waiting, inside the device or
+ * inside a call, or that had it a moment ago, and whose calls do cost.  What became dirty
+ * counts at once, as what it will probably cost, and as what it does cost when it is written;
+ * a call inside counts for a part of the slack.  The gates are closed while two are there.
+ * While the device has nothing to do everybody goes.
+ *
+ * Nobody waits for another call's return: an account that stays inside a call for AFQ_INSIDE_MS
+ * isn't waited for any longer, one that is held has a pass that the others come up to, and
+ * one that doesn't come back is forgotten after a moment.
+ *
+ * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
+ * each class that waits one request and one call go after each patience.
+ *
+ * Source: the split-level paper, sections 3.2 and 5.1; its code ignored costs, this doesn't.
+ * docs/afq.md has the model, and where it departs from the paper.
+ */
+#include "../elevator/request-set.h"
+#include "split.h"
+#include "stride.h"
+
+#include <linux/bitops.h>
+#include <linux/slab.h>
+
+#define CREATE_TRACE_POINTS
+#include "afq-trace.h"
+
+/* A quantum of a disk takes it 100 ms: the way there is less than a tenth of it. */
+#define AFQ_QUANTUM_DISK_KIB 12288
+#define AFQ_QUANTUM_FLASH_KIB 0
+
+/* Readers are back sooner than this, if they only read; a seek takes longer. */
+#define AFQ_MOMENT_DISK_US 8000
+#define AFQ_MOMENT_FLASH_US 1000
+
+/* Some random accesses: less, and calls that could share a commit would go one by one. */
+#define AFQ_SLACK_DISK_KIB 4096
+#define AFQ_SLACK_FLASH_KIB 1024
+
+/* What IDLE takes of a disk for a random read in a second is 1 %. */
+#define AFQ_PATIENCE_MS 1000
+
+/* Beyond these it is a fault of the setting, not a policy. */
+#define AFQ_KIB_MAX 1048576
+#define AFQ_MOMENT_US_MAX 100000
+#define AFQ_PATIENCE_MS_MAX 10000
+
+/* Reads inside the device, normalised bytes: some milliseconds of flash, eight seeks of a disk. */
+#define AFQ_WINDOW_DISK (8ULL << 20)
+#define AFQ_WINDOW_FLASH (256ULL << 10)
+
+/* A call inside counts for this part of the slack until it returns. */
+#define AFQ_CALL_PART 8
+
+/* How long a call may make others wait, a commit of the journal on a slow disk included. */
+#define AFQ_INSIDE_MS 2000
+
+/* How long after a call's return the next one may come, and still count as a loop. */
+#define AFQ_BACK_MS 20
+
+/* Whose calls haven't cost anything for so long isn't waited for. */
+#define AFQ_PAYS_MS 1000
+
+/* The device has nothing to do if it had nothing for so long: jbd2 pauses between blocks. */
+#define AFQ_REST_MS 10
+
+/* What a class above IDLE leaves behind it. */
+#define AFQ_QUIET_MS 40
+
+/* How often it is looked who is still there, and what is held is said to be. */
+#define AFQ_TICK_MS 10
+
+/* Who isn't kept waiting saves up so many quanta at most, besides the slack. */
+#define AFQ_CREDIT 16
+
+/* A request further than this from the one before it is elsewhere, sectors. */
+#define AFQ_NEAR 2048U
+
+/* Of the last eight requests more than this were elsewhere: here and there. */
+#define AFQ_SEEKS 4
+
+/* Mean times follow an eighth of each new value. */
+#define AFQ_MEAN_SHIFT 3
+
+/* Writes leave a quarter of the tags to reads. */
+#define AFQ_WRITE_TAGS(tags) ((tags) - (tags) / 4)
+
+/* Lines of a stride scheduler; in the first two somebody waits to be chosen. */
+enum afq_line {
+	AFQ_QUEUED, /* requests wait */
+	AFQ_HELD, /* calls wait */
+	AFQ_PLACES,
+	AFQ_ABSENT = AFQ_PLACES, /* requests are inside the device, or expected in a moment */
+	AFQ_THERE, /* all that have joined */
+};
+
+/* Where a request is: the low bits of rq->elv.priv[1]. */
+enum afq_state {
+	AFQ_OUTSIDE, /* not of the policy's order, or not with us */
+	AFQ_WAITING, /* in its client's list */
+	AFQ_ISSUED, /* inside the device, with its client and cost above */
+};
+
+#define AFQ_STATE_BITS 2
+#define AFQ_ID_BITS 10
+#define AFQ_COST_SHIFT 10
+
+static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64));
+
+/**
+ * struct afq_client - an account on this device
+ * @stride: its pass
+ * @cause: the account's; another one: the place is a new account's
+ * @ioprio: the account's, for @class and the weight
+ * @class: class of I/O priority
+ * @there: in afq_data.there while it has joined
+ * @until: jiffies; it stays so long with nothing to do
+ * @paid: jiffies when it last cost something
+ * @requests: waiting, in order
+ * @queued: how many
+ * @issued: of the policy's order, inside the device
+ * @calls: held, in order
+ * @inside: calls that have gone and not returned
+ * @next_sector: where its last request ended
+ * @seeks: bit per request, the last one lowest: it was elsewhere
+ * @left_ns: when its last request left the device; 0: it has some
+ * @think_ns: mean time from then until the next one came
+ */
+struct afq_client {
+	struct stride_client stride;
+	u64 cause;
+	unsigned short ioprio;
+	enum rq_class class;
+	struct list_head there;
+	unsigned long until;
+	unsigned long paid;
+	struct list_head requests;
+	unsigned int queued;
+	unsigned int issued;
+	struct list_head calls;
+	unsigned int inside;
+	sector_t next_sector;
+	u8 seeks;
+	u64 left_ns;
+	u64 think_ns;
+};
+
+/**
+ * struct afq_data - one queue's scheduler
+ * @lock: guards all that follows, unless it says otherwise; taken from any context, and
+ *	  last of all but what wakes a task
+ * @q: the queue
+ * @device: for split.h's functions
+ * @stride: passes, by class
+ * @client: by account's id
+ * @heaps: of @stride's lines
+ * @urgent: requests that no policy may delay, in order
+ * @writes: of the page cache and the journal, in order
+ * @there: clients that have joined
+ * @queued: requests in clients' lists; read without the lock
+ * @held_calls: in clients' lists
+ * @joined: number of clients in @there
+ * @holding: what is queued is held; read without the lock
+ * @turn: who has the device to himself, or NULL
+ * @used: what it was charged in this turn
+ * @window: costs of reads inside the device
+ * @others: jiffies when RT or BE was last there
+ * @went: jiffies when one of a class went from a place, or began to wait where none did
+ * @dispatcher: who is in split_dispatch(); read without the lock
+ * @cost: what it has charged so far
+ * @requests: all that there are, finished ones excepted; changes without the lock
+ * @rest: jiffies when there was none; read and written without the lock
+ * @timer: ends a moment for which the device is kept
+ * @tick: looks after all that jiffies change, while somebody is there
+ * @quantum: KiB, normalised; as the knob of this name, like those that follow; knobs are
+ *	     read and written without the lock
+ * @moment: us
+ * @slack: KiB, normalised, at the default weight
+ * @patience: ms
+ */
+struct afq_data {
+	spinlock_t lock; /* guards all below but what says otherwise above */
+	struct request_queue *q;
+	struct split_device *device;
+	struct stride stride[RQ_CLASSES];
+	struct afq_client *client;
+	struct stride_client **heaps;
+	struct list_head urgent;
+	struct list_head writes;
+	struct list_head there;
+	unsigned int queued;
+	unsigned int held_calls;
+	unsigned int joined;
+	bool holding;
+	struct afq_client *turn;
+	u64 used;
+	u64 window;
+	unsigned long others;
+	unsigned long went[RQ_CLASSES][AFQ_PLACES];
+	struct task_struct *dispatcher;
+	u64 cost;
+	atomic_t requests;
+	unsigned long rest;
+	struct hrtimer timer;
+	struct timer_list tick;
+	unsigned int quantum;
+	unsigned int moment;
+	unsigned int slack;
+	unsigned int patience;
+};
+
+static u64 afq_bytes(const unsigned int *kib)
+{
+	return (u64)READ_ONCE(*kib) << 10;
+}
+
+static bool afq_since(unsigned long when, unsigned int ms)
+{
+	return time_after_eq(jiffies, when + msecs_to_jiffies(ms));
+}
+
+static unsigned long afq_in(unsigned int ms)
+{
+	return jiffies + msecs_to_jiffies(ms);
+}
+
+/* Clients */
+
+static struct stride *afq_stride(struct afq_data *afq, const struct afq_client *client)
+{
+	return &afq->stride[client->class];
+}
+
+static struct afq_client *afq_first(const struct afq_data *afq, enum rq_class class,
+				    enum afq_line line)
+{
+	struct stride_client *first = stride_first(&afq->stride[class], line);
+
+	return first ? container_of(first, struct afq_client, stride) : NULL;
+}
+
+static void afq_wait(struct afq_data *afq, struct afq_client *client, enum afq_line line)
+{
+	struct stride *stride = afq_stride(afq, client);
+
+	if (line < AFQ_PLACES && !stride->line[line].count)
+		afq->went[client->class][line] = jiffies;
+	stride_wait(stride, &client->stride, line);
+}
+
+static void afq_unwait(struct afq_data *afq, struct afq_client *client, enum afq_line line)
+{
+	stride_unwait(afq_stride(afq, client), &client->stride, line);
+}
+
+/* Gates are closed while there is something to decide. */
+static void afq_set_gates(struct afq_data *afq)
+{
+	struct split_device *device = READ_ONCE(afq->device);
+
+	/* What comes while it is being attached finds open gates. */
+	if (device)
+		split_close(device, afq->joined > 1 || afq->held_calls ? SPLIT_ALL : SPLIT_NONE);
+}
+
+/* A client has something to do, or had, and may have more until then. */
+static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned long until)
+{
+	lockdep_assert_held(&afq->lock);
+	if (client->class != RQ_IDLE)
+		afq->others = jiffies;
+	if (client->stride.joined) {
+		if (time_after(until, client->until))
+			client->until = until;
+		return;
+	}
+	client->until = until;
+	stride_join(afq_stride(afq, client), &client->stride);
+	afq_wait(afq, client, AFQ_THERE);
+	list_add_tail(&client->there, &afq->there);
+	if (!afq->joined++)
+		mod_timer(&afq->tick, afq_in(AFQ_TICK_MS));
+	afq_set_gates(afq);
+}
+
+static void afq_leave_all(struct afq_data *afq, struct afq_client *client)
+{
+	lockdep_assert_held(&afq->lock);
+	if (!client->stride.joined)
+		return;
+	if (afq->turn == client)
+		afq->turn = NULL;
+	afq_unwait(afq, client, AFQ_ABSENT);
+	afq_unwait(afq, client, AFQ_THERE);
+	stride_leave(afq_stride(afq, client), &client->stride);
+	list_del_init(&client->there);
+	afq->joined--;
+	afq_set_gates(afq);
+}
+
+static bool afq_has_something(const struct afq_client *client)
+{
+	return client->queued || client->issued || !list_empty(&client->calls) ||
+	       time_before(jiffies, client->until);
+}
+
+/* Another class: the same places among others. */
+static void afq_set_class(struct afq_data *afq, struct afq_client *client, enum rq_class class)
+{
+	struct stride *from = afq_stride(afq, client);
+	bool joined = client->stride.joined, waited[STRIDE_LINES];
+	unsigned int line;
+
+	for (line = 0; line < STRIDE_LINES; line++) {
+		waited[line] = client->stride.at[line];
+		afq_unwait(afq, client, line);
+	}
+	stride_leave(from, &client->stride);
+	client->class = class;
+	stride_move(from, afq_stride(afq, client), &client->stride);
+	if (!joined)
+		return;
+	stride_join(afq_stride(afq, client), &client->stride);
+	for (line = 0; line < STRIDE_LINES; line++)
+		if (waited[line])
+			afq_wait(afq, client, line);
+}
+
+static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
+			   const struct split_account *account, unsigned short ioprio)
+{
+	enum rq_class class = rq_class(ioprio);
+	unsigned int weight = account->cause & CAUSE_CGROUP ? account->weight :
+							      stride_level_weight(rq_level(ioprio));
+
+	client->ioprio = ioprio;
+	if (class != client->class)
+		afq_set_class(afq, client, class);
+	stride_set_weight(afq_stride(afq, client), &client->stride, weight);
+}
+
+/* What is known of the account that had the place goes. */
+static void afq_new_client(struct afq_data *afq, struct afq_client *client,
+			   const struct split_account *account)
+{
+	WARN_ON_ONCE(client->queued || client->issued || !list_empty(&client->calls));
+	afq_leave_all(afq, client);
+	client->cause = account->cause;
+	client->class = RQ_BE;
+	client->paid = jiffies - msecs_to_jiffies(AFQ_PAYS_MS);
+	client->inside = 0;
+	client->seeks = 0;
+	client->left_ns = 0;
+	client->think_ns = 0;
+	stride_client_init(&afq->stride[RQ_BE], &client->stride, STRIDE_WEIGHT);
+	afq_set_ioprio(afq, client, account, READ_ONCE(account->ioprio));
+}
+
+static struct afq_client *afq_client(struct afq_data *afq, const struct split_account *account)
+{
+	struct afq_client *client = &afq->client[account->id];
+	unsigned short ioprio = READ_ONCE(account->ioprio);
+
+	lockdep_assert_held(&afq->lock);
+	if (!client->stride.weight || client->cause != account->cause)
+		afq_new_client(afq, client, account);
+	else if (client->ioprio != ioprio)
+		afq_set_ioprio(afq, client, account, ioprio);
+	return client;
+}
+
+static void afq_serve(struct afq_data *afq, struct afq_client *client, enum afq_line line)
+{
+	afq->went[client->class][line] = jiffies;
+	stride_serve(afq_stride(afq, client), &client->stride);
+}
+
+/* Whether a class has waited at a place for as long as it must bear. */
+static bool afq_overdue(const struct afq_data *afq, enum rq_class class, enum afq_line line)
+{
+	return class != RQ_RT && afq->stride[class].line[line].count &&
+	       afq_since(afq->went[class][line], READ_ONCE(afq->patience));
+}
+
+/* Whether nobody but IDLE has anything to do. */
+static bool afq_is_quiet(const struct afq_data *afq)
+{
+	return !afq->stride[RQ_RT].joined && !afq->stride[RQ_BE].joined &&
+	       afq_since(afq->others, AFQ_QUIET_MS);
+}
+
+/* Calls */
+
+/* How far a client is ahead of who is furthest behind, bytes at the default weight. */
+static s64 afq_lead(const struct afq_data *afq, const struct afq_client *client)
+{
+	const struct afq_client *last = afq_first(afq, client->class, AFQ_THERE);
+
+	return last ? stride_lead(&client->stride, &last->stride) : 0;
+}
+
+static bool afq_rt_is_busy(const struct afq_data *afq)
+{
+	const struct stride_line *line = afq->stride[RQ_RT].line;
+
+	return line[AFQ_QUEUED].count || line[AFQ_HELD].count || line[AFQ_ABSENT].count;
+}
+
+static bool afq_device_rests(const struct afq_data *afq)
+{
+	return !atomic_read(&afq->requests) && afq_since(READ_ONCE(afq->rest), AFQ_REST_MS);
+}
+
+/* Why a client's call must wait; NULL: it may go. */
+static const char *afq_reason(const struct afq_data *afq, const struct afq_client *client)
+{
+	if (client->class == RQ_IDLE && !afq_is_quiet(afq))
+		return "idle";
+	if (afq_device_rests(afq))
+		return NULL;
+	if (client->class == RQ_BE && afq_rt_is_busy(afq))
+		return "class";
+	return afq_lead(afq, client) > (s64)afq_bytes(&afq->slack) ? "share" : NULL;
+}
+
+/* A call goes into the file system. */
+static void afq_admit(struct afq_data *afq, struct afq_client *client, struct split_call *call)
+{
+	struct stride *stride = afq_stride(afq, client);
+
+	call->private = max(afq_bytes(&afq->slack) / AFQ_CALL_PART, 1ULL);
+	client->inside++;
+	stride_expect(stride, &client->stride, call->private);
+	afq_serve(afq, client, AFQ_HELD);
+	if (!afq_since(client->paid, AFQ_PAYS_MS))
+		afq_stay(afq, client, afq_in(AFQ_INSIDE_MS));
+}
+
+static void afq_hold_call(struct afq_data *afq, struct afq_client *client, struct split_call *call,
+			  const char *reason)
+{
+	trace_afq_hold(afq->q, call->account->id, call->kind, afq_lead(afq, client));
+	afq_stay(afq, client, jiffies);
+	split_hold(call, reason);
+	list_add_tail(&call->node, &client->calls);
+	afq->held_calls++;
+	afq_wait(afq, client, AFQ_HELD);
+	afq_set_gates(afq);
+}
+
+static unsigned int afq_count_calls(const struct afq_client *client)
+{
+	const struct split_call *call;
+	unsigned int count = 0;
+
+	list_for_each_entry(call, &client->calls, node)
+		count++;
+	return count;
+}
+
+static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
+			    struct split_call *call)
+{
+	list_del_init(&call->node);
+	afq->held_calls--;
+	if (list_empty(&client->calls))
+		afq_unwait(afq, client, AFQ_HELD);
+}
+
+/* Lets a client's oldest held call go. */
+static void afq_let_go(struct afq_data *afq, struct afq_client *client)
+{
+	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+
+	trace_afq_let_go(afq->q, call->account->id, call->kind, afq_lead(afq, client));
+	afq_unlist_call(afq, client, call);
+	afq_admit(afq, client, call);
+	split_let_go(call);
+}
+
+/* Lets go what needn't be held any longer. */
+static void afq_review(struct afq_data *afq)
+{
+	struct afq_client *client;
+	enum rq_class class;
+
+	lockdep_assert_held(&afq->lock);
+	for (class = RQ_RT; afq->held_calls && class < RQ_CLASSES; class++)
+		while ((client = afq_first(afq, class, AFQ_HELD)) &&
+		       (!afq_reason(afq, client) || afq_overdue(afq, class, AFQ_HELD)))
+			afq_let_go(afq, client);
+}
+
+static bool afq_enter(void *data, struct split_call *call)
+{
+	struct afq_data *afq = data;
+	struct afq_client *client;
+	const char *reason = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	client = afq_client(afq, call->account);
+	if (list_empty(&client->calls)) {
+		stride_limit_credit(afq_stride(afq, client), &client->stride,
+				    AFQ_CREDIT * afq_bytes(&afq->quantum) + afq_bytes(&afq->slack));
+		reason = afq_reason(afq, client);
+	} else {
+		reason = "share";
+	}
+	if (!reason)
+		afq_admit(afq, client, call);
+	else if (!call->nowait)
+		afq_hold_call(afq, client, call, reason);
+	spin_unlock_irqrestore(&afq->lock, flags);
+	return !reason;
+}
+
+static void afq_drop(void *data, struct split_call *call)
+{
+	struct afq_data *afq = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	if (!list_empty(&call->node))
+		afq_unlist_call(afq, &afq->client[call->account->id], call);
+	spin_unlock_irqrestore(&afq->lock, flags);
+}
+
+/* Who stayed for a call stays a moment longer, for the next one. */
+static void afq_leave(void *data, struct split_call *call, ssize_t result)
+{
+	struct afq_data *afq = data;
+	struct afq_client *client;
+	unsigned long flags;
+
+	if (!call->private)
+		return;
+	spin_lock_irqsave(&afq->lock, flags);
+	client = afq_client(afq, call->account);
+	stride_settle(afq_stride(afq, client), &client->stride, call->private);
+	if (!--client->inside)
+		client->until = afq_in(AFQ_BACK_MS);
+	afq_review(afq);
+	spin_unlock_irqrestore(&afq->lock, flags);
+}
+
+/* Costs */
+
+static void afq_expect(void *data, struct split_account *account, u64 cost)
+{
+	struct afq_data *afq = data;
+	struct afq_client *client;
+	unsigned long flags;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	client = afq_client(afq, account);
+	client->paid = jiffies;
+	stride_expect(afq_stride(afq, client), &client->stride, cost);
+	afq_stay(afq, client, afq_in(AFQ_BACK_MS));
+	afq_review(afq);
+	spin_unlock_irqrestore(&afq->lock, flags);
+}
+
+/* Who dispatches has the lock already; nobody else can find himself there. */
+static void afq_settle(void *data, struct split_account *account, u64 cost)
+{
+	struct afq_data *afq = data;
+	bool locked = READ_ONCE(afq->dispatcher) == current;
+	struct afq_client *client;
+	unsigned long flags = 0;
+
+	if (!locked)
+		spin_lock_irqsave(&afq->lock, flags);
+	client = afq_client(afq, account);
+	stride_settle(afq_stride(afq, client), &client->stride, cost);
+	if (!locked)
+		spin_unlock_irqrestore(&afq->lock, flags);
+}
+
+static void afq_charge(void *data, struct split_account *account, u64 cost)
+{
+	struct afq_data *afq = data;
+	struct afq_client *client = afq_client(afq, account);
+
+	lockdep_assert_held(&afq->lock);
+	client->paid = jiffies;
+	afq->cost += cost;
+	stride_charge(afq_stride(afq, client), &client->stride, cost);
+}
+
+static const struct split_ops afq_ops = {
+	.name = "afq",
+	.enter = afq_enter,
+	.drop = afq_drop,
+	.leave = afq_leave,
+	.expect = afq_expect,
+	.settle = afq_settle,
+	.charge = afq_charge,
+};
+
+/* Readers */
+
+static enum afq_state afq_state(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1] & ((1 << AFQ_STATE_BITS) - 1);
+}
+
+static struct afq_client *afq_client_of(struct afq_data *afq, const struct request *rq)
+{
+	unsigned long id = (unsigned long)rq->elv.priv[1] >> AFQ_STATE_BITS;
+
+	return &afq->client[id & ((1 << AFQ_ID_BITS) - 1)];
+}
+
+static u64 afq_cost_of(const struct request *rq)
+{
+	u64 kib = (unsigned long)rq->elv.priv[1] >> (AFQ_STATE_BITS + AFQ_ID_BITS);
+
+	return kib << AFQ_COST_SHIFT;
+}
+
+static void afq_put(struct afq_data *afq, struct request *rq, const struct afq_client *client,
+		    enum afq_state state, u64 cost)
+{
+	unsigned long id = client - afq->client;
+
+	cost >>= AFQ_COST_SHIFT;
+	rq->elv.priv[1] = (void *)(((cost << AFQ_ID_BITS | id) << AFQ_STATE_BITS) | state);
+}
+
+/* Whether a client's requests are all over the disk: there is no turn to be had for it. */
+static bool afq_seeks(const struct afq_data *afq, const struct afq_client *client)
+{
+	return hweight8(client->seeks) > AFQ_SEEKS;
+}
+
+static u64 afq_moment_ns(const struct afq_data *afq)
+{
+	return (u64)READ_ONCE(afq->moment) * NSEC_PER_USEC;
+}
+
+/* Whether it pays to keep the device for a client with nothing waiting. */
+static bool afq_comes_back(const struct afq_data *afq, const struct afq_client *client)
+{
+	return afq_moment_ns(afq) && client->think_ns <= afq_moment_ns(afq) &&
+	       !(READ_ONCE(afq->quantum) && afq_seeks(afq, client));
+}
+
+static void afq_note_thought(struct afq_data *afq, struct afq_client *client)
+{
+	u64 most = afq_moment_ns(afq) << AFQ_MEAN_SHIFT;
+	u64 thought;
+
+	if (!client->left_ns)
+		return;
+	thought = min(ktime_get_ns() - client->left_ns, most);
+	client->think_ns += (thought >> AFQ_MEAN_SHIFT) - (client->think_ns >> AFQ_MEAN_SHIFT);
+	client->left_ns = 0;
+}
+
+/* A client has nothing waiting and nothing inside the device. */
+static void afq_begin_thought(struct afq_data *afq, struct afq_client *client)
+{
+	client->left_ns = ktime_get_ns();
+	if (afq_comes_back(afq, client))
+		client->until = jiffies + usecs_to_jiffies(READ_ONCE(afq->moment)) + 1;
+	else
+		afq_unwait(afq, client, AFQ_ABSENT);
+}
+
+/* When a client isn't waited for any longer; 0: it has something inside the device. */
+static u64 afq_thought_end(const struct afq_data *afq, const struct afq_client *client)
+{
+	return client->issued ? 0 : client->left_ns + afq_moment_ns(afq);
+}
+
+/* Forgets those of a class who didn't come back, if they are in the way. */
+static struct afq_client *afq_first_absent(struct afq_data *afq, enum rq_class class)
+{
+	struct afq_client *client;
+
+	while ((client = afq_first(afq, class, AFQ_ABSENT))) {
+		u64 end = afq_thought_end(afq, client);
+
+		if (!end || ktime_get_ns() < end)
+			break;
+		afq_unwait(afq, client, AFQ_ABSENT);
+	}
+	return client;
+}
+
+/* Nothing goes until @client has come back, or something leaves the device. */
+static void afq_hold_requests(struct afq_data *afq, const struct afq_client *client)
+{
+	u64 end = client ? afq_thought_end(afq, client) : 0;
+
+	/* Said before, since the timer may fire on another CPU at once. */
+	WRITE_ONCE(afq->holding, true);
+	if (end)
+		hrtimer_start(&afq->timer, ns_to_ktime(end), HRTIMER_MODE_ABS);
+}
+
+static void afq_stop_holding(struct afq_data *afq)
+{
+	WRITE_ONCE(afq->holding, false);
+}
+
+static enum hrtimer_restart afq_timer(struct hrtimer *timer)
+{
+	struct afq_data *afq = container_of(timer, struct afq_data, timer);
+
+	afq_stop_holding(afq);
+	blk_mq_run_hw_queues(afq->q, true);
+	return HRTIMER_NORESTART;
+}
+
+/* Whose turn it is still is: NULL if it has ended.  *@hold: but it has nothing waiting. */
+static struct afq_client *afq_turn(struct afq_data *afq, enum rq_class class, bool *hold)
+{
+	struct afq_client *turn = afq->turn;
+	u64 end;
+
+	*hold = false;
+	if (!turn || turn->class != class)
+		return NULL;
+	if (afq->used < afq_bytes(&afq->quantum) && !afq_seeks(afq, turn)) {
+		if (turn->queued)
+			return turn;
+		end = afq_thought_end(afq, turn);
+		if (turn->stride.at[AFQ_ABSENT] && (!end || ktime_get_ns() < end)) {
+			*hold = true;
+			return turn;
+		}
+	}
+	afq->turn = NULL;
+	return NULL;
+}
+
+/* Whether more than one of a class reads. */
+static bool afq_readers_compete(const struct afq_data *afq, enum rq_class class)
+{
+	const struct stride_line *line = afq->stride[class].line;
+
+	return line[AFQ_QUEUED].count + line[AFQ_ABSENT].count > 1;
+}
+
+/* Who goes next of a class; NULL: its requests are held. */
+static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
+{
+	struct afq_client *absent = afq_first_absent(afq, class);
+	bool hold;
+	struct afq_client *next = afq_turn(afq, class, &hold);
+	u64 window = READ_ONCE(afq->quantum) ? AFQ_WINDOW_DISK : AFQ_WINDOW_FLASH;
+
+	if (hold) {
+		afq_hold_requests(afq, next);
+		return NULL;
+	}
+	if (next)
+		return next;
+	next = afq_first(afq, class, AFQ_QUEUED);
+	if (!next || (absent && stride_lead(&next->stride, &absent->stride) >
+					(s64)afq_bytes(&afq->slack))) {
+		afq_hold_requests(afq, absent);
+		return NULL;
+	}
+	if (afq_readers_compete(afq, class) && afq->window >= window) {
+		afq_hold_requests(afq, NULL);
+		return NULL;
+	}
+	afq->turn = READ_ONCE(afq->quantum) ? next : NULL;
+	afq->used = 0;
+	return next;
+}
+
+/* Whose request goes next; NULL: all are held. */
+static struct afq_client *afq_next(struct afq_data *afq)
+{
+	enum rq_class class;
+
+	for (class = RQ_BE; class < RQ_CLASSES; class++)
+		if (afq_overdue(afq, class, AFQ_QUEUED))
+			return afq_first(afq, class, AFQ_QUEUED);
+	for (class = RQ_RT; class < RQ_IDLE; class++)
+		if (afq->stride[class].line[AFQ_QUEUED].count || afq_first_absent(afq, class))
+			return afq_next_of(afq, class);
+	if (afq_is_quiet(afq))
+		return afq_next_of(afq, RQ_IDLE);
+	afq_hold_requests(afq, NULL);
+	return NULL;
+}
+
+/* Dispatch */
+
+/* A request leaves: whoever caused it is charged. */
+static void afq_pay(struct afq_data *afq, struct request *rq)
+{
+	lockdep_assert_held(&afq->lock);
+	afq->cost = 0;
+	WRITE_ONCE(afq->dispatcher, current);
+	split_dispatch(afq->device, rq);
+	WRITE_ONCE(afq->dispatcher, NULL);
+}
+
+static struct request *afq_take_first(struct afq_data *afq, struct list_head *list)
+{
+	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
+
+	if (!rq)
+		return NULL;
+	list_del_init(&rq->queuelist);
+	afq_pay(afq, rq);
+	trace_afq_dispatch(rq, 0, RQ_RT, afq->cost);
+	return rq;
+}
+
+static struct request *afq_take_of(struct afq_data *afq, struct afq_client *client)
+{
+	struct request *rq = list_first_entry(&client->requests, struct request, queuelist);
+
+	list_del_init(&rq->queuelist);
+	WRITE_ONCE(afq->queued, afq->queued - 1);
+	client->issued++;
+	afq_serve(afq, client, AFQ_QUEUED);
+	if (!--client->queued) {
+		afq_unwait(afq, client, AFQ_QUEUED);
+		afq_wait(afq, client, AFQ_ABSENT);
+	}
+	afq_pay(afq, rq);
+	afq_put(afq, rq, client, AFQ_ISSUED, afq->cost);
+	afq->window += afq_cost_of(rq);
+	if (client == afq->turn)
+		afq->used += afq->cost;
+	trace_afq_dispatch(rq, client - afq->client, client->class, afq->cost);
+	return rq;
+}
+
+static struct request *afq_take(struct afq_data *afq)
+{
+	struct request *rq = afq_take_first(afq, &afq->urgent) ?: afq_take_first(afq, &afq->writes);
+	struct afq_client *client;
+
+	if (rq || !afq->queued)
+		return rq;
+	client = afq_next(afq);
+	return client ? afq_take_of(afq, client) : NULL;
+}
+
+static struct request *afq_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct afq_data *afq = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	rq = afq_take(afq);
+	if (rq)
+		afq_review(afq);
+	spin_unlock_irqrestore(&afq->lock, flags);
+	if (rq)
+		rq->rq_flags |= RQF_STARTED;
+	return rq;
+}
+
+static bool afq_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct afq_data *afq = hctx->queue->elevator->elevator_data;
+
+	return !list_empty_careful(&afq->urgent) || !list_empty_careful(&afq->writes) ||
+	       (READ_ONCE(afq->queued) && !READ_ONCE(afq->holding));
+}
+
+/* Requests, in the order of a request's life */
+
+/* Called without locks, before a tag is allocated. */
+static void afq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	if (op_is_write(opf))
+		sluice_limit_tags(data, AFQ_WRITE_TAGS(sluice_nr_tags(data)));
+}
+
+static void afq_prepare_request(struct request *rq)
+{
+	struct afq_data *afq = rq->q->elevator->elevator_data;
+
+	split_prepare(rq);
+	rq->elv.priv[1] = NULL;
+	atomic_inc(&afq->requests);
+}
+
+/*
+ * Whether a request waits for its account's turn: a read, or a direct write, which alone is
+ * both SYNC and IDLE and neither part of a journal nor of a flush.
+ */
+static bool afq_orders(const struct request *rq)
+{
+	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
+	const blk_opf_t other = REQ_META | REQ_PREFLUSH | REQ_FUA;
+
+	return req_op(rq) == REQ_OP_READ ||
+	       (req_op(rq) == REQ_OP_WRITE && (rq->cmd_flags & (direct | other)) == direct);
+}
+
+static void afq_enqueue(struct afq_data *afq, struct request *rq)
+{
+	struct afq_client *client = afq_client(afq, split_request_account(rq));
+	sector_t from = client->next_sector;
+	sector_t apart = blk_rq_pos(rq) > from ? blk_rq_pos(rq) - from : from - blk_rq_pos(rq);
+
+	client->seeks = client->seeks << 1 | (apart > AFQ_NEAR);
+	client->next_sector = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	afq_note_thought(afq, client);
+	afq_stay(afq, client, jiffies);
+	afq_unwait(afq, client, AFQ_ABSENT);
+	afq_wait(afq, client, AFQ_QUEUED);
+	afq_put(afq, rq, client, AFQ_WAITING, 0);
+	list_add_tail(&rq->queuelist, &client->requests);
+	client->queued++;
+	WRITE_ONCE(afq->queued, afq->queued + 1);
+}
+
+static void afq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+				sluice_insert_t ins)
+{
+	struct afq_data *afq = hctx->queue->elevator->elevator_data;
+	struct list_head *head = &afq->urgent;
+	struct request *rq, *next;
+	unsigned long flags;
+
+	list_for_each_entry(rq, list, queuelist) {
+		split_insert(afq->device, rq);
+		trace_block_rq_insert(rq);
+	}
+	spin_lock_irqsave(&afq->lock, flags);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		if (sluice_insert_at_head(ins)) {
+			list_add(&rq->queuelist, head);
+			head = &rq->queuelist;
+		} else if (!(rq->rq_flags & SLUICE_RQF_SCHED)) {
+			list_add_tail(&rq->queuelist, &afq->urgent);
+		} else if (afq_orders(rq)) {
+			afq_enqueue(afq, rq);
+		} else {
+			list_add_tail(&rq->queuelist, &afq->writes);
+		}
+	}
+	afq_stop_holding(afq);
+	spin_unlock_irqrestore(&afq->lock, flags);
+}
+
+/* A request left the device, done or not. */
+static void afq_requeue_request(struct request *rq)
+{
+	struct afq_data *afq = rq->q->elevator->elevator_data;
+	struct afq_client *client;
+	unsigned long flags;
+	bool rerun;
+
+	if (afq_state(rq) != AFQ_ISSUED)
+		return;
+	client = afq_client_of(afq, rq);
+	spin_lock_irqsave(&afq->lock, flags);
+	afq->window -= afq_cost_of(rq);
+	if (!--client->issued && !client->queued)
+		afq_begin_thought(afq, client);
+	rerun = afq->holding;
+	afq_stop_holding(afq);
+	spin_unlock_irqrestore(&afq->lock, flags);
+	rq->elv.priv[1] = NULL;
+	if (rerun)
+		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
+}
+
+/* Called from any context, for each request that afq_prepare_request() saw. */
+static void afq_finish_request(struct request *rq)
+{
+	struct afq_data *afq = rq->q->elevator->elevator_data;
+
+	afq_requeue_request(rq);
+	if (atomic_dec_and_test(&afq->requests))
+		WRITE_ONCE(afq->rest, jiffies);
+	split_finish(rq);
+}
+
+/* The tick */
+
+static void afq_look_who_is_there(struct afq_data *afq)
+{
+	struct afq_client *client, *next;
+
+	list_for_each_entry_safe(client, next, &afq->there, there) {
+		if (!afq_has_something(client))
+			afq_leave_all(afq, client);
+		else if (client->class != RQ_IDLE)
+			afq->others = jiffies;
+	}
+}
+
+/* What is held is held on purpose, and each is told why. */
+static void afq_answer(struct afq_data *afq)
+{
+	struct afq_client *client;
+	struct split_call *call;
+
+	if (!afq->held_calls)
+		return;
+	list_for_each_entry(client, &afq->there, there) {
+		const char *reason = afq_reason(afq, client) ?: "share";
+
+		list_for_each_entry(call, &client->calls, node)
+			split_hold(call, reason);
+	}
+}
+
+static void afq_tick(struct timer_list *timer)
+{
+	struct afq_data *afq = container_of(timer, struct afq_data, tick);
+	unsigned long flags;
+	bool rerun;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	afq_look_who_is_there(afq);
+	afq_review(afq);
+	afq_answer(afq);
+	rerun = afq->holding;
+	afq_stop_holding(afq);
+	if (afq->joined)
+		mod_timer(timer, afq_in(AFQ_TICK_MS));
+	spin_unlock_irqrestore(&afq->lock, flags);
+	if (rerun)
+		blk_mq_run_hw_queues(afq->q, true);
+}
+
+/* Life of the scheduler */
+
+static void afq_depth_updated(struct request_queue *q)
+{
+	sluice_may_limit_tags(q);
+}
+
+static void afq_set_defaults(struct afq_data *afq)
+{
+	bool flash = blk_queue_nonrot(afq->q);
+
+	afq->quantum = flash ? AFQ_QUANTUM_FLASH_KIB : AFQ_QUANTUM_DISK_KIB;
+	afq->moment = flash ? AFQ_MOMENT_FLASH_US : AFQ_MOMENT_DISK_US;
+	afq->slack = flash ? AFQ_SLACK_FLASH_KIB : AFQ_SLACK_DISK_KIB;
+	afq->patience = AFQ_PATIENCE_MS;
+}
+
+static void afq_free(struct afq_data *afq)
+{
+	kvfree(afq->heaps);
+	kvfree(afq->client);
+	kfree(afq);
+}
+
+static struct afq_data *afq_alloc(struct request_queue *q)
+{
+	const size_t heaps = RQ_CLASSES * STRIDE_LINES * SPLIT_ACCOUNTS;
+	struct afq_data *afq = kzalloc_node(sizeof(*afq), GFP_KERNEL, q->node);
+	unsigned int i;
+
+	if (!afq)
+		return NULL;
+	afq->client = kvcalloc(SPLIT_ACCOUNTS, sizeof(*afq->client), GFP_KERNEL);
+	afq->heaps = kvcalloc(heaps, sizeof(*afq->heaps), GFP_KERNEL);
+	if (!afq->client || !afq->heaps) {
+		afq_free(afq);
+		return NULL;
+	}
+	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
+		INIT_LIST_HEAD(&afq->client[i].there);
+		INIT_LIST_HEAD(&afq->client[i].requests);
+		INIT_LIST_HEAD(&afq->client[i].calls);
+	}
+	for (i = 0; i < RQ_CLASSES; i++)
+		stride_init(&afq->stride[i], afq->heaps + i * STRIDE_LINES * SPLIT_ACCOUNTS,
+			    SPLIT_ACCOUNTS);
+	return afq;
+}
+
+/* Called with the queue frozen. */
+static int afq_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct afq_data *afq = afq_alloc(q);
+	struct split_device *device;
+
+	if (!afq)
+		return -ENOMEM;
+	spin_lock_init(&afq->lock);
+	INIT_LIST_HEAD(&afq->urgent);
+	INIT_LIST_HEAD(&afq->writes);
+	INIT_LIST_HEAD(&afq->there);
+	afq->q = q;
+	afq->rest = jiffies;
+	afq->others = jiffies;
+	afq_set_defaults(afq);
+	sluice_hrtimer_setup(&afq->timer, afq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer_setup(&afq->tick, afq_tick, 0);
+	device = split_attach(q, &afq_ops, afq);
+	if (IS_ERR(device)) {
+		afq_free(afq);
+		return PTR_ERR(device);
+	}
+	WRITE_ONCE(afq->device, device);
+	sluice_may_limit_tags(q);
+	eq->elevator_data = afq;
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	return 0;
+}
+
+static void afq_check_books(const struct afq_data *afq)
+{
+	unsigned int i;
+
+	WARN_ON_ONCE(!list_empty(&afq->urgent) || !list_empty(&afq->writes) || afq->queued ||
+		     afq->held_calls || afq->window || atomic_read(&afq->requests));
+	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
+		const struct afq_client *client = &afq->client[i];
+
+		WARN_ONCE(client->queued || client->issued || !list_empty(&client->calls),
+			  "afq: account %u ends with %u queued, %u issued\n", i, client->queued,
+			  client->issued);
+	}
+}
+
+/* Called with the queue frozen: every request has been finished. */
+static void afq_exit_sched(struct elevator_queue *eq)
+{
+	struct afq_data *afq = eq->elevator_data;
+
+	split_detach(afq->device);
+	timer_shutdown_sync(&afq->tick);
+	hrtimer_cancel(&afq->timer);
+	afq_check_books(afq);
+	afq_free(afq);
+}
+
+/* Knobs */
+
+RQ_KNOB(afq_data, quantum, 0, AFQ_KIB_MAX)
+RQ_KNOB(afq_data, moment, 0, AFQ_MOMENT_US_MAX)
+RQ_KNOB(afq_data, slack, 0, AFQ_KIB_MAX)
+RQ_KNOB(afq_data, patience, 1, AFQ_PATIENCE_MS_MAX)
+
+static sluice_attr_t afq_attrs[] = {
+	RQ_KNOB_ATTR(quantum),
+	RQ_KNOB_ATTR(moment),
+	RQ_KNOB_ATTR(slack),
+	RQ_KNOB_ATTR(patience),
+	__ATTR_NULL,
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static const char *const afq_classes[RQ_CLASSES] = { "rt", "be", "idle" };
+
+/* debugfs .../sched/clients: a line for each that is there. */
+static int afq_clients_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct afq_data *afq = q->elevator->elevator_data;
+	const struct afq_client *client;
+
+	seq_puts(m, "id class weight lead expected queued issued inside held\n");
+	spin_lock_irq(&afq->lock);
+	list_for_each_entry(client, &afq->there, there)
+		seq_printf(m, "%td %s %u %lld %llu %u %u %u %u\n", client - afq->client,
+			   afq_classes[client->class], client->stride.weight,
+			   afq_lead(afq, client), client->stride.expected, client->queued,
+			   client->issued, client->inside, afq_count_calls(client));
+	spin_unlock_irq(&afq->lock);
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr afq_debugfs_attrs[] = {
+	{ "clients", 0400, afq_clients_show },
+	{},
+};
+#endif
+
+SLUICE_INIT_SCHED(afq_init_sched_op, afq_init_sched)
+SLUICE_DEPTH_UPDATED(afq_depth_updated_op, afq_depth_updated)
+
+static struct elevator_type afq_type = {
+	.ops = {
+		.init_sched		= afq_init_sched_op,
+		.exit_sched		= afq_exit_sched,
+		.depth_updated		= afq_depth_updated_op,
+		.limit_depth		= afq_limit_depth,
+		.prepare_request	= afq_prepare_request,
+		.allow_merge		= split_allow_merge,
+		.insert_requests	= afq_insert_requests,
+		.has_work		= afq_has_work,
+		.dispatch_request	= afq_dispatch_request,
+		.requeue_request	= afq_requeue_request,
+		.finish_request		= afq_finish_request,
+	},
+	.elevator_attrs = afq_attrs,
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = afq_debugfs_attrs,
+#endif
+	.elevator_name = "afq",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init afq_init(void)
+{
+	return elv_register(&afq_type);
+}
+
+static void __exit afq_exit(void)
+{
+	elv_unregister(&afq_type);
+}
+
+module_init(afq_init);
+module_exit(afq_exit);
+
+MODULE_AUTHOR("Sluice developers");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Actually fair queuing, a split-level policy");
+MODULE_ALIAS("afq-iosched");
