@@ -69,9 +69,9 @@
 #define AFQ_MOMENT_US_MAX 100000
 #define AFQ_PATIENCE_MS_MAX 10000
 
-/* Reads inside the device, normalised bytes: some milliseconds of flash, eight seeks of a disk. */
+/* Reads inside the device, normalised bytes: milliseconds of flash, some seeks of a disk. */
 #define AFQ_WINDOW_DISK (8ULL << 20)
-#define AFQ_WINDOW_FLASH (256ULL << 10)
+#define AFQ_WINDOW_FLASH (1ULL << 20)
 
 /* A call inside counts for this part of the slack until it returns. */
 #define AFQ_CALL_PART 8
@@ -90,6 +90,9 @@
 
 /* What a class above IDLE leaves behind it. */
 #define AFQ_QUIET_MS 40
+
+/* Who left is known for so long, and longer while data of his is dirty. */
+#define AFQ_MEMORY_MS 1000
 
 /* How often it is looked who is still there, and what is held is said to be. */
 #define AFQ_TICK_MS 10
@@ -134,11 +137,11 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
 /**
  * struct afq_client - an account on this device
  * @stride: its pass
- * @cause: the account's; another one: the place is a new account's
+ * @account: whose place it is, with a reference; NULL: nobody's
  * @ioprio: the account's, for @class and the weight
  * @class: class of I/O priority
- * @there: in afq_data.there while it has joined
- * @until: jiffies; it stays so long with nothing to do
+ * @known: in afq_data.known
+ * @until: jiffies; it stays so long with nothing to do, or left then
  * @paid: jiffies when it last cost something
  * @requests: waiting, in order
  * @queued: how many
@@ -152,10 +155,10 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  */
 struct afq_client {
 	struct stride_client stride;
-	u64 cause;
+	struct split_account *account;
 	unsigned short ioprio;
 	enum rq_class class;
-	struct list_head there;
+	struct list_head known;
 	unsigned long until;
 	unsigned long paid;
 	struct list_head requests;
@@ -180,10 +183,10 @@ struct afq_client {
  * @heaps: of @stride's lines
  * @urgent: requests that no policy may delay, in order
  * @writes: of the page cache and the journal, in order
- * @there: clients that have joined
+ * @known: clients with an account: those that have joined, and some that have left
  * @queued: requests in clients' lists; read without the lock
  * @held_calls: in clients' lists
- * @joined: number of clients in @there
+ * @joined: clients that have joined
  * @holding: what is queued is held; read without the lock
  * @turn: who has the device to himself, or NULL
  * @used: what it was charged in this turn
@@ -195,7 +198,7 @@ struct afq_client {
  * @requests: all that there are, finished ones excepted; changes without the lock
  * @rest: jiffies when there was none; read and written without the lock
  * @timer: ends a moment for which the device is kept
- * @tick: looks after all that jiffies change, while somebody is there
+ * @tick: looks after all that jiffies change, while somebody is known
  * @quantum: KiB, normalised; as the knob of this name, like those that follow; knobs are
  *	     read and written without the lock
  * @moment: us
@@ -211,7 +214,7 @@ struct afq_data {
 	struct stride_client **heaps;
 	struct list_head urgent;
 	struct list_head writes;
-	struct list_head there;
+	struct list_head known;
 	unsigned int queued;
 	unsigned int held_calls;
 	unsigned int joined;
@@ -301,23 +304,19 @@ static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned l
 	client->until = until;
 	stride_join(afq_stride(afq, client), &client->stride);
 	afq_wait(afq, client, AFQ_THERE);
-	list_add_tail(&client->there, &afq->there);
-	if (!afq->joined++)
-		mod_timer(&afq->tick, afq_in(AFQ_TICK_MS));
+	afq->joined++;
 	afq_set_gates(afq);
 }
 
 static void afq_leave_all(struct afq_data *afq, struct afq_client *client)
 {
 	lockdep_assert_held(&afq->lock);
-	if (!client->stride.joined)
-		return;
 	if (afq->turn == client)
 		afq->turn = NULL;
 	afq_unwait(afq, client, AFQ_ABSENT);
 	afq_unwait(afq, client, AFQ_THERE);
 	stride_leave(afq_stride(afq, client), &client->stride);
-	list_del_init(&client->there);
+	client->until = jiffies;
 	afq->joined--;
 	afq_set_gates(afq);
 }
@@ -363,16 +362,17 @@ static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
 	stride_set_weight(afq_stride(afq, client), &client->stride, weight);
 }
 
-/* What is known of the account that had the place goes. */
-static void afq_new_client(struct afq_data *afq, struct afq_client *client,
-			   const struct split_account *account)
+/* An account is remembered, and with its reference its id: what it owes isn't lost. */
+static void afq_meet(struct afq_data *afq, struct afq_client *client,
+		     struct split_account *account)
 {
-	WARN_ON_ONCE(client->queued || client->issued || !list_empty(&client->calls));
-	afq_leave_all(afq, client);
-	client->cause = account->cause;
+	if (list_empty(&afq->known))
+		mod_timer(&afq->tick, afq_in(AFQ_TICK_MS));
+	list_add_tail(&client->known, &afq->known);
+	client->account = split_account_get(account);
 	client->class = RQ_BE;
+	client->until = jiffies;
 	client->paid = jiffies - msecs_to_jiffies(AFQ_PAYS_MS);
-	client->inside = 0;
 	client->seeks = 0;
 	client->left_ns = 0;
 	client->think_ns = 0;
@@ -380,14 +380,21 @@ static void afq_new_client(struct afq_data *afq, struct afq_client *client,
 	afq_set_ioprio(afq, client, account, READ_ONCE(account->ioprio));
 }
 
-static struct afq_client *afq_client(struct afq_data *afq, const struct split_account *account)
+static void afq_forget(struct afq_client *client)
+{
+	list_del_init(&client->known);
+	split_account_put(client->account);
+	client->account = NULL;
+}
+
+static struct afq_client *afq_client(struct afq_data *afq, struct split_account *account)
 {
 	struct afq_client *client = &afq->client[account->id];
 	unsigned short ioprio = READ_ONCE(account->ioprio);
 
 	lockdep_assert_held(&afq->lock);
-	if (!client->stride.weight || client->cause != account->cause)
-		afq_new_client(afq, client, account);
+	if (!client->account)
+		afq_meet(afq, client, account);
 	else if (client->ioprio != ioprio)
 		afq_set_ioprio(afq, client, account, ioprio);
 	return client;
@@ -1013,11 +1020,16 @@ static void afq_look_who_is_there(struct afq_data *afq)
 {
 	struct afq_client *client, *next;
 
-	list_for_each_entry_safe(client, next, &afq->there, there) {
-		if (!afq_has_something(client))
+	list_for_each_entry_safe(client, next, &afq->known, known) {
+		if (!client->stride.joined) {
+			if (!client->inside && !client->stride.expected &&
+			    afq_since(client->until, AFQ_MEMORY_MS))
+				afq_forget(client);
+		} else if (!afq_has_something(client)) {
 			afq_leave_all(afq, client);
-		else if (client->class != RQ_IDLE)
+		} else if (client->class != RQ_IDLE) {
 			afq->others = jiffies;
+		}
 	}
 }
 
@@ -1029,7 +1041,7 @@ static void afq_answer(struct afq_data *afq)
 
 	if (!afq->held_calls)
 		return;
-	list_for_each_entry(client, &afq->there, there) {
+	list_for_each_entry(client, &afq->known, known) {
 		const char *reason = afq_reason(afq, client) ?: "share";
 
 		list_for_each_entry(call, &client->calls, node)
@@ -1049,7 +1061,7 @@ static void afq_tick(struct timer_list *timer)
 	afq_answer(afq);
 	rerun = afq->holding;
 	afq_stop_holding(afq);
-	if (afq->joined)
+	if (!list_empty(&afq->known))
 		mod_timer(timer, afq_in(AFQ_TICK_MS));
 	spin_unlock_irqrestore(&afq->lock, flags);
 	if (rerun)
@@ -1095,7 +1107,7 @@ static struct afq_data *afq_alloc(struct request_queue *q)
 		return NULL;
 	}
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
-		INIT_LIST_HEAD(&afq->client[i].there);
+		INIT_LIST_HEAD(&afq->client[i].known);
 		INIT_LIST_HEAD(&afq->client[i].requests);
 		INIT_LIST_HEAD(&afq->client[i].calls);
 	}
@@ -1116,7 +1128,7 @@ static int afq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	spin_lock_init(&afq->lock);
 	INIT_LIST_HEAD(&afq->urgent);
 	INIT_LIST_HEAD(&afq->writes);
-	INIT_LIST_HEAD(&afq->there);
+	INIT_LIST_HEAD(&afq->known);
 	afq->q = q;
 	afq->rest = jiffies;
 	afq->others = jiffies;
@@ -1154,11 +1166,14 @@ static void afq_check_books(const struct afq_data *afq)
 static void afq_exit_sched(struct elevator_queue *eq)
 {
 	struct afq_data *afq = eq->elevator_data;
+	struct afq_client *client, *next;
 
 	split_detach(afq->device);
 	timer_shutdown_sync(&afq->tick);
 	hrtimer_cancel(&afq->timer);
 	afq_check_books(afq);
+	list_for_each_entry_safe(client, next, &afq->known, known)
+		afq_forget(client);
 	afq_free(afq);
 }
 
@@ -1180,7 +1195,7 @@ static sluice_attr_t afq_attrs[] = {
 #ifdef CONFIG_BLK_DEBUG_FS
 static const char *const afq_classes[RQ_CLASSES] = { "rt", "be", "idle" };
 
-/* debugfs .../sched/clients: a line for each that is there. */
+/* debugfs .../sched/clients: a line for each that is known. */
 static int afq_clients_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
@@ -1189,7 +1204,7 @@ static int afq_clients_show(void *data, struct seq_file *m)
 
 	seq_puts(m, "id class weight lead expected queued issued inside held\n");
 	spin_lock_irq(&afq->lock);
-	list_for_each_entry(client, &afq->there, there)
+	list_for_each_entry(client, &afq->known, known)
 		seq_printf(m, "%td %s %u %lld %llu %u %u %u %u\n", client - afq->client,
 			   afq_classes[client->class], client->stride.weight,
 			   afq_lead(afq, client), client->stride.expected, client->queued,
