@@ -143,6 +143,7 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  * @known: in afq_data.known
  * @until: jiffies; it stays so long with nothing to do, or left then
  * @paid: jiffies when it last cost something
+ * @charged: what it has cost since it was met, normalised bytes
  * @requests: waiting, in order
  * @queued: how many
  * @issued: of the policy's order, inside the device
@@ -161,6 +162,7 @@ struct afq_client {
 	struct list_head known;
 	unsigned long until;
 	unsigned long paid;
+	u64 charged;
 	struct list_head requests;
 	unsigned int queued;
 	unsigned int issued;
@@ -373,6 +375,7 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client,
 	client->class = RQ_BE;
 	client->until = jiffies;
 	client->paid = jiffies - msecs_to_jiffies(AFQ_PAYS_MS);
+	client->charged = 0;
 	client->seeks = 0;
 	client->left_ns = 0;
 	client->think_ns = 0;
@@ -615,6 +618,7 @@ static void afq_charge(void *data, struct split_account *account, u64 cost)
 
 	lockdep_assert_held(&afq->lock);
 	client->paid = jiffies;
+	client->charged += cost;
 	afq->cost += cost;
 	stride_charge(afq_stride(afq, client), &client->stride, cost);
 }
@@ -1202,12 +1206,12 @@ static int afq_clients_show(void *data, struct seq_file *m)
 	struct afq_data *afq = q->elevator->elevator_data;
 	const struct afq_client *client;
 
-	seq_puts(m, "id class weight lead expected queued issued inside held\n");
+	seq_puts(m, "id pid class weight charged lead expected queued issued inside held\n");
 	spin_lock_irq(&afq->lock);
 	list_for_each_entry(client, &afq->known, known)
-		seq_printf(m, "%td %s %u %lld %llu %u %u %u %u\n", client - afq->client,
-			   afq_classes[client->class], client->stride.weight,
-			   afq_lead(afq, client), client->stride.expected, client->queued,
+		seq_printf(m, "%td %d %s %u %llu %lld %llu %u %u %u %u\n", client - afq->client,
+			   client->account->tgid, afq_classes[client->class], client->stride.weight,
+			   client->charged, afq_lead(afq, client), client->stride.expected, client->queued,
 			   client->issued, client->inside, afq_count_calls(client));
 	spin_unlock_irq(&afq->lock);
 	return 0;
