@@ -85,8 +85,8 @@
 /* Whose calls haven't cost anything for so long isn't waited for. */
 #define AFQ_PAYS_MS 1000
 
-/* The device has nothing to do if it had nothing for so long: jbd2 pauses between blocks. */
-#define AFQ_REST_MS 10
+/* The device has nothing to do if no tick has seen it at work for so long. */
+#define AFQ_REST_MS 30
 
 /* What a class above IDLE leaves behind it. */
 #define AFQ_QUIET_MS 40
@@ -97,7 +97,7 @@
 /* How often it is looked who is still there, and what is held is said to be. */
 #define AFQ_TICK_MS 10
 
-/* Who isn't kept waiting saves up so many quanta at most, besides the slack. */
+/* Who isn't kept waiting saves up so many quanta and slacks at most. */
 #define AFQ_CREDIT 16
 
 /* A request further than this from the one before it is elsewhere, sectors. */
@@ -198,7 +198,7 @@ struct afq_client {
  * @dispatcher: who is in split_dispatch(); read without the lock
  * @cost: what it has charged so far
  * @requests: all that there are, finished ones excepted; changes without the lock
- * @rest: jiffies when there was none; read and written without the lock
+ * @worked: jiffies when the device was last seen at work; changes without the lock
  * @timer: ends a moment for which the device is kept
  * @tick: looks after all that jiffies change, while somebody is known
  * @quantum: KiB, normalised; as the knob of this name, like those that follow; knobs are
@@ -229,7 +229,7 @@ struct afq_data {
 	struct task_struct *dispatcher;
 	u64 cost;
 	atomic_t requests;
-	unsigned long rest;
+	unsigned long worked;
 	struct hrtimer timer;
 	struct timer_list tick;
 	unsigned int quantum;
@@ -442,7 +442,7 @@ static bool afq_rt_is_busy(const struct afq_data *afq)
 
 static bool afq_device_rests(const struct afq_data *afq)
 {
-	return !atomic_read(&afq->requests) && afq_since(READ_ONCE(afq->rest), AFQ_REST_MS);
+	return !atomic_read(&afq->requests) && afq_since(READ_ONCE(afq->worked), AFQ_REST_MS);
 }
 
 /* Why a client's call must wait; NULL: it may go. */
@@ -536,7 +536,7 @@ static bool afq_enter(void *data, struct split_call *call)
 	client = afq_client(afq, call->account);
 	if (list_empty(&client->calls)) {
 		stride_limit_credit(afq_stride(afq, client), &client->stride,
-				    AFQ_CREDIT * afq_bytes(&afq->quantum) + afq_bytes(&afq->slack));
+				    AFQ_CREDIT * (afq_bytes(&afq->quantum) + afq_bytes(&afq->slack)));
 		reason = afq_reason(afq, client);
 	} else {
 		reason = "share";
@@ -845,6 +845,7 @@ static struct request *afq_take_first(struct afq_data *afq, struct list_head *li
 		return NULL;
 	list_del_init(&rq->queuelist);
 	afq_pay(afq, rq);
+	WRITE_ONCE(afq->worked, jiffies);
 	trace_afq_dispatch(rq, 0, RQ_RT, afq->cost);
 	return rq;
 }
@@ -1014,7 +1015,7 @@ static void afq_finish_request(struct request *rq)
 
 	afq_requeue_request(rq);
 	if (atomic_dec_and_test(&afq->requests))
-		WRITE_ONCE(afq->rest, jiffies);
+		WRITE_ONCE(afq->worked, jiffies);
 	split_finish(rq);
 }
 
@@ -1053,12 +1054,20 @@ static void afq_answer(struct afq_data *afq)
 	}
 }
 
+/* A flush has nothing of the policy: only the driver's tags know of it. */
+static void afq_look_at_device(struct afq_data *afq)
+{
+	if (blk_mq_queue_inflight(afq->q))
+		WRITE_ONCE(afq->worked, jiffies);
+}
+
 static void afq_tick(struct timer_list *timer)
 {
 	struct afq_data *afq = container_of(timer, struct afq_data, tick);
 	unsigned long flags;
 	bool rerun;
 
+	afq_look_at_device(afq);
 	spin_lock_irqsave(&afq->lock, flags);
 	afq_look_who_is_there(afq);
 	afq_review(afq);
@@ -1134,7 +1143,7 @@ static int afq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	INIT_LIST_HEAD(&afq->writes);
 	INIT_LIST_HEAD(&afq->known);
 	afq->q = q;
-	afq->rest = jiffies;
+	afq->worked = jiffies;
 	afq->others = jiffies;
 	afq_set_defaults(afq);
 	sluice_hrtimer_setup(&afq->timer, afq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
