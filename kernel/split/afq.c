@@ -59,7 +59,7 @@
 
 /* Some random accesses: less, and calls that could share a commit would go one by one. */
 #define AFQ_SLACK_DISK_KIB 4096
-#define AFQ_SLACK_FLASH_KIB 1024
+#define AFQ_SLACK_FLASH_KIB 512
 
 /* What IDLE takes of a disk for a random read in a second is 1 %. */
 #define AFQ_PATIENCE_MS 1000
@@ -82,8 +82,11 @@
 /* How long after a call's return the next one may come, and still count as a loop. */
 #define AFQ_BACK_MS 20
 
-/* Whose calls haven't cost anything for so long isn't waited for. */
-#define AFQ_PAYS_MS 1000
+/*
+ * Whose calls haven't cost anything for so long isn't waited for.  The kernel has who makes
+ * too much dirty pause for 200 ms at a time.
+ */
+#define AFQ_PAYS_MS 250
 
 /* The device has nothing to do if no tick has seen it at work for so long. */
 #define AFQ_REST_MS 30
@@ -590,7 +593,7 @@ static void afq_expect(void *data, struct split_account *account, u64 cost)
 	client = afq_client(afq, account);
 	client->paid = jiffies;
 	stride_expect(afq_stride(afq, client), &client->stride, cost);
-	afq_stay(afq, client, afq_in(AFQ_BACK_MS));
+	afq_stay(afq, client, afq_in(client->inside ? AFQ_INSIDE_MS : AFQ_BACK_MS));
 	afq_review(afq);
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
@@ -890,8 +893,6 @@ static struct request *afq_dispatch_request(struct blk_mq_hw_ctx *hctx)
 
 	spin_lock_irqsave(&afq->lock, flags);
 	rq = afq_take(afq);
-	if (rq)
-		afq_review(afq);
 	spin_unlock_irqrestore(&afq->lock, flags);
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
