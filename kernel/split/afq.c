@@ -16,8 +16,8 @@
  *
  * Reads.  On a disk that seeks an account has the device to itself for a turn, which ends when
  * it was charged a quantum, and switching is worth it: all pay the same for the way to their
- * data.  Where nothing seeks, and for those who read here and there, requests go one by one,
- * a window of them at a time: enough to keep the device busy, few enough to leave a choice.
+ * data.  Where nothing seeks, and for those who read here and there, requests go one by one, a
+ * window of them at a time: enough to keep the device busy, few enough to leave a choice.
  * The account with the lowest pass is next.  One that reads in a loop has nothing waiting
  * when it should go; where it comes back within a moment as a rule, the device is kept for it
  * until that is over, unless who would go instead isn't ahead of it by more than the slack.
@@ -198,8 +198,7 @@ struct afq_client {
  * @window: costs of reads inside the device
  * @others: jiffies when RT or BE was last there
  * @went: jiffies when one of a class went from a place, or began to wait where none did
- * @dispatcher: who is in split_dispatch(); read without the lock
- * @cost: what it has charged so far
+ * @cost: what split_dispatch() has charged so far
  * @requests: all that there are, finished ones excepted; changes without the lock
  * @worked: jiffies when the device was last seen at work; changes without the lock
  * @timer: ends a moment for which the device is kept
@@ -229,7 +228,6 @@ struct afq_data {
 	u64 window;
 	unsigned long others;
 	unsigned long went[RQ_CLASSES][AFQ_PLACES];
-	struct task_struct *dispatcher;
 	u64 cost;
 	atomic_t requests;
 	unsigned long worked;
@@ -598,20 +596,16 @@ static void afq_expect(void *data, struct split_account *account, u64 cost)
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
-/* Who dispatches has the lock already; nobody else can find himself there. */
 static void afq_settle(void *data, struct split_account *account, u64 cost)
 {
 	struct afq_data *afq = data;
-	bool locked = READ_ONCE(afq->dispatcher) == current;
 	struct afq_client *client;
-	unsigned long flags = 0;
+	unsigned long flags;
 
-	if (!locked)
-		spin_lock_irqsave(&afq->lock, flags);
+	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, account);
 	stride_settle(afq_stride(afq, client), &client->stride, cost);
-	if (!locked)
-		spin_unlock_irqrestore(&afq->lock, flags);
+	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
 static void afq_charge(void *data, struct split_account *account, u64 cost)
@@ -835,9 +829,7 @@ static void afq_pay(struct afq_data *afq, struct request *rq)
 {
 	lockdep_assert_held(&afq->lock);
 	afq->cost = 0;
-	WRITE_ONCE(afq->dispatcher, current);
 	split_dispatch(afq->device, rq);
-	WRITE_ONCE(afq->dispatcher, NULL);
 }
 
 static struct request *afq_take_first(struct afq_data *afq, struct list_head *list)

@@ -246,6 +246,53 @@ static void test_an_estimate_alone_leaves_others_first(void)
 	CHECK(got[1] == 1 << 20, "%llu, beside one with a backlog", got[1]);
 }
 
+static void test_a_lead_is_in_bytes_of_the_default_weight(void)
+{
+	setup(0);
+	enter(0, 25);
+	enter(1, 200);
+	stride_charge(&stride, &client[0], 1 << 20);
+	CHECK(stride_lead(&client[0], &client[1]) == 4 << 20, "at a quarter of the weight");
+	stride_charge(&stride, &client[1], 2 << 20);
+	CHECK(stride_lead(&client[1], &client[0]) == -(3 << 20), "behind");
+}
+
+static void test_who_moves_keeps_his_debt(void)
+{
+	struct stride other;
+
+	stride_init(&other, heaps, CLIENTS);
+	setup(0);
+	other.now = 1ULL << 40;
+	enter(0, 100);
+	enter(1, 100);
+	stride_charge(&stride, &client[0], 1 << 20);
+	stride_expect(&stride, &client[0], 1 << 20);
+	stride_unwait(&stride, &client[0], 0);
+	stride_leave(&stride, &client[0]);
+	stride_move(&stride, &other, &client[0]);
+	stride_client_init(&other, &client[2], 100);
+	CHECK(stride_lead(&client[0], &client[2]) == 2 << 20, "%lld",
+	      (long long)stride_lead(&client[0], &client[2]));
+	stride_move(&other, &stride, &client[0]);
+	CHECK(stride_lead(&client[0], &client[1]) == 2 << 20, "and back");
+}
+
+static void test_credit_is_limited(void)
+{
+	setup(0);
+	enter(0, 100);
+	enter(1, 100);
+	stride_charge(&stride, &client[0], 10 << 20);
+	stride_serve(&stride, &client[0]);
+	stride_limit_credit(&stride, &client[1], 20 << 20);
+	CHECK(stride_lead(&client[0], &client[1]) == 10 << 20, "within the limit");
+	stride_limit_credit(&stride, &client[1], 4 << 20);
+	CHECK(stride_lead(&client[0], &client[1]) == 4 << 20, "beyond it");
+	stride_limit_credit(&stride, &client[0], 0);
+	CHECK(stride_lead(&client[0], &client[1]) == 4 << 20, "who owes has none");
+}
+
 static void test_a_new_weight_keeps_the_debt_in_bytes(void)
 {
 	setup(0);
@@ -309,6 +356,9 @@ static const struct test tests[] = {
 	TEST(an_estimate_is_made_up_for),
 	TEST(an_estimate_alone_is_no_credit_later),
 	TEST(an_estimate_alone_leaves_others_first),
+	TEST(a_lead_is_in_bytes_of_the_default_weight),
+	TEST(who_moves_keeps_his_debt),
+	TEST(credit_is_limited),
 	TEST(a_new_weight_keeps_the_debt_in_bytes),
 	TEST(lines_share_passes),
 	TEST(equals_take_turns),
