@@ -114,6 +114,21 @@ FAIR = (
     ("hold-not-dropped", "\tfair_drop(fair, account);\n\treturn jiffies", "\treturn jiffies", "cpq-fair-storm"),
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
 )
+AFQ = (
+    ("level-ignored", "stride_level_weight(rq_level(ioprio));", "STRIDE_WEIGHT;", "reads"),
+    ("no-turns", "afq->used < afq_bytes(&afq->quantum) && ", "false && ", "reads"),
+    ("rt-among-others", "for (class = RQ_RT; class < RQ_IDLE; class++)", "for (class = RQ_BE; class < RQ_IDLE; class++)", "reads"),
+    ("never-overdue", "\treturn class != RQ_RT && afq->stride[class]", "\treturn false && afq->stride[class]", "reads"),
+    ("idle-at-once", "afq_since(afq->others, AFQ_QUIET_MS)", "true", "calls"),
+    ("window-not-kept", "afq->window >= window", "false", "reads"),
+    ("cost-not-given-back", "\tafq->window -= afq_cost_of(rq);", "", "reads"),
+    ("nobody-held", "> (s64)afq_bytes(&afq->slack) ? \"share\" : NULL", "> S64_MAX - 1 ? \"share\" : NULL", "calls"),
+    ("account-forgotten", "afq_since(client->until, AFQ_MEMORY_MS)", "true", "calls"),
+    ("dropped-call-stays", "\t\tafq_unlist_call(afq, &afq->client[call->account->id], call);", "\t\t;", "calls"),
+    ("return-unseen", "\tstride_settle(afq_stride(afq, client), &client->stride, call->private);", "", "calls"),
+    ("reference-kept", "\tsplit_account_put(client->account);\n", "", "knobs"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "knobs"),
+)
 CAUSE = (
     ("only-its-own-weight", "css = css->parent) {", "css = NULL) {"),
     ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)"),
@@ -149,6 +164,7 @@ BUGS = (
     *(Bug(name, "mq-prio", "kernel/elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
+    *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, f"afq-{test}") for name, right, wrong, test in AFQ),
     *(
         Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, "cpq-fair-weights")
         for name, right, wrong in CAUSE
