@@ -44,6 +44,7 @@
 #include "stride.h"
 
 #include <linux/bitops.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #define CREATE_TRACE_POINTS
@@ -70,8 +71,8 @@
 #define AFQ_PATIENCE_MS_MAX 10000
 
 /* Reads inside the device, normalised bytes: milliseconds of flash, some seeks of a disk. */
-#define AFQ_WINDOW_DISK (8ULL << 20)
-#define AFQ_WINDOW_FLASH (1ULL << 20)
+#define AFQ_WINDOW_DISK ((u64)SZ_8M)
+#define AFQ_WINDOW_FLASH ((u64)SZ_1M)
 
 /* A call inside counts for this part of the slack until it returns. */
 #define AFQ_CALL_PART 8
@@ -112,8 +113,8 @@
 /* Mean times follow an eighth of each new value. */
 #define AFQ_MEAN_SHIFT 3
 
-/* Writes leave a quarter of the tags to reads. */
-#define AFQ_WRITE_TAGS(tags) ((tags) - (tags) / 4)
+/* Writes leave this part of the tags to reads. */
+#define AFQ_READ_PART 4
 
 /* Lines of a stride scheduler; in the first two somebody waits to be chosen. */
 enum afq_line {
@@ -356,8 +357,8 @@ static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
 			   const struct split_account *account, unsigned short ioprio)
 {
 	enum rq_class class = rq_class(ioprio);
-	unsigned int weight = account->cause & CAUSE_CGROUP ? account->weight :
-							      stride_level_weight(rq_level(ioprio));
+	unsigned int weight = account->cause & CAUSE_CGROUP ? account->weight
+							    : stride_level_weight(rq_level(ioprio));
 
 	client->ioprio = ioprio;
 	if (class != client->class)
@@ -366,8 +367,7 @@ static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
 }
 
 /* An account is remembered, and with its reference its id: what it owes isn't lost. */
-static void afq_meet(struct afq_data *afq, struct afq_client *client,
-		     struct split_account *account)
+static void afq_meet(struct afq_data *afq, struct afq_client *client, struct split_account *account)
 {
 	if (list_empty(&afq->known))
 		mod_timer(&afq->tick, afq_in(AFQ_TICK_MS));
@@ -520,10 +520,15 @@ static void afq_review(struct afq_data *afq)
 	enum rq_class class;
 
 	lockdep_assert_held(&afq->lock);
-	for (class = RQ_RT; afq->held_calls && class < RQ_CLASSES; class++)
+	for (class = RQ_RT; afq->held_calls && class < RQ_CLASSES; class ++)
 		while ((client = afq_first(afq, class, AFQ_HELD)) &&
 		       (!afq_reason(afq, client) || afq_overdue(afq, class, AFQ_HELD)))
 			afq_let_go(afq, client);
+}
+
+static u64 afq_credit(const struct afq_data *afq)
+{
+	return AFQ_CREDIT * (afq_bytes(&afq->quantum) + afq_bytes(&afq->slack));
 }
 
 static bool afq_enter(void *data, struct split_call *call)
@@ -536,8 +541,7 @@ static bool afq_enter(void *data, struct split_call *call)
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, call->account);
 	if (list_empty(&client->calls)) {
-		stride_limit_credit(afq_stride(afq, client), &client->stride,
-				    AFQ_CREDIT * (afq_bytes(&afq->quantum) + afq_bytes(&afq->slack)));
+		stride_limit_credit(afq_stride(afq, client), &client->stride, afq_credit(afq));
 		reason = afq_reason(afq, client);
 	} else {
 		reason = "share";
@@ -791,8 +795,8 @@ static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
 	if (next)
 		return next;
 	next = afq_first(afq, class, AFQ_QUEUED);
-	if (!next || (absent && stride_lead(&next->stride, &absent->stride) >
-					(s64)afq_bytes(&afq->slack))) {
+	if (!next ||
+	    (absent && stride_lead(&next->stride, &absent->stride) > (s64)afq_bytes(&afq->slack))) {
 		afq_hold_requests(afq, absent);
 		return NULL;
 	}
@@ -810,10 +814,10 @@ static struct afq_client *afq_next(struct afq_data *afq)
 {
 	enum rq_class class;
 
-	for (class = RQ_BE; class < RQ_CLASSES; class++)
+	for (class = RQ_BE; class < RQ_CLASSES; class ++)
 		if (afq_overdue(afq, class, AFQ_QUEUED))
 			return afq_first(afq, class, AFQ_QUEUED);
-	for (class = RQ_RT; class < RQ_IDLE; class++)
+	for (class = RQ_RT; class < RQ_IDLE; class ++)
 		if (afq->stride[class].line[AFQ_QUEUED].count || afq_first_absent(afq, class))
 			return afq_next_of(afq, class);
 	if (afq_is_quiet(afq))
@@ -904,8 +908,10 @@ static bool afq_has_work(struct blk_mq_hw_ctx *hctx)
 /* Called without locks, before a tag is allocated. */
 static void afq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	unsigned int tags = sluice_nr_tags(data);
+
 	if (op_is_write(opf))
-		sluice_limit_tags(data, AFQ_WRITE_TAGS(sluice_nr_tags(data)));
+		sluice_limit_tags(data, tags - tags / AFQ_READ_PART);
 }
 
 static void afq_prepare_request(struct request *rq)
@@ -1191,11 +1197,8 @@ RQ_KNOB(afq_data, slack, 0, AFQ_KIB_MAX)
 RQ_KNOB(afq_data, patience, 1, AFQ_PATIENCE_MS_MAX)
 
 static sluice_attr_t afq_attrs[] = {
-	RQ_KNOB_ATTR(quantum),
-	RQ_KNOB_ATTR(moment),
-	RQ_KNOB_ATTR(slack),
-	RQ_KNOB_ATTR(patience),
-	__ATTR_NULL,
+	RQ_KNOB_ATTR(quantum),	RQ_KNOB_ATTR(moment), RQ_KNOB_ATTR(slack),
+	RQ_KNOB_ATTR(patience), __ATTR_NULL,
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
@@ -1213,8 +1216,8 @@ static int afq_clients_show(void *data, struct seq_file *m)
 	list_for_each_entry(client, &afq->known, known)
 		seq_printf(m, "%td %d %s %u %llu %lld %llu %u %u %u %u\n", client - afq->client,
 			   client->account->tgid, afq_classes[client->class], client->stride.weight,
-			   client->charged, afq_lead(afq, client), client->stride.expected, client->queued,
-			   client->issued, client->inside, afq_count_calls(client));
+			   client->charged, afq_lead(afq, client), client->stride.expected,
+			   client->queued, client->issued, client->inside, afq_count_calls(client));
 	spin_unlock_irq(&afq->lock);
 	return 0;
 }
