@@ -3,6 +3,7 @@
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/minmax.h>
+#include <linux/string.h>
 #include "store.h"
 
 /**
@@ -52,12 +53,44 @@ static struct page *store_page(struct store *store, u64 at)
 	return page;
 }
 
+/* Zero a range within one page; a whole page is freed. */
+static void store_zero_page(struct store *store, unsigned long index, size_t offset, size_t bytes)
+{
+	struct page *page = xa_load(&store->pages, index);
+
+	lockdep_assert_held(&store->lock);
+	if (!page)
+		return;
+	if (bytes < PAGE_SIZE) {
+		memzero_page(page, offset, bytes);
+		return;
+	}
+	xa_erase(&store->pages, index);
+	__free_page(page);
+}
+
+/* Write within one page, which zeroes don't need. */
+static int store_write_page(struct store *store, u64 at, const void *from, size_t bytes)
+{
+	struct page *page;
+
+	if (!memchr_inv(from, 0, bytes)) {
+		store_zero_page(store, at >> PAGE_SHIFT, offset_in_page(at), bytes);
+		return 0;
+	}
+	page = store_page(store, at);
+	if (!page)
+		return -ENOMEM;
+	memcpy_to_page(page, offset_in_page(at), from, bytes);
+	return 0;
+}
+
 /**
  * store_write() - write to the store
  * @store: the store
  * @at: offset in bytes
  * @from: the data
- * @bytes: how much
+ * @bytes: how much; pages of zeroes take no memory, so that large files may be written
  *
  * Context: any.
  * Return: 0, or -ENOMEM; a part may be written then, and the same call may be
@@ -69,15 +102,10 @@ int store_write(struct store *store, u64 at, const void *from, size_t bytes)
 	int error = 0;
 
 	spin_lock_irqsave(&store->lock, flags);
-	while (bytes) {
-		struct page *page = store_page(store, at);
+	while (bytes && !error) {
 		size_t span = store_span(at, bytes);
 
-		if (!page) {
-			error = -ENOMEM;
-			break;
-		}
-		memcpy_to_page(page, offset_in_page(at), from, span);
+		error = store_write_page(store, at, from, span);
 		at += span;
 		from += span;
 		bytes -= span;
@@ -113,22 +141,6 @@ void store_read(struct store *store, u64 at, void *to, size_t bytes)
 		bytes -= span;
 	}
 	spin_unlock_irqrestore(&store->lock, flags);
-}
-
-/* Zero a range within one page; a whole page is freed. */
-static void store_zero_page(struct store *store, unsigned long index, size_t offset, size_t bytes)
-{
-	struct page *page = xa_load(&store->pages, index);
-
-	lockdep_assert_held(&store->lock);
-	if (!page)
-		return;
-	if (bytes < PAGE_SIZE) {
-		memzero_page(page, offset, bytes);
-		return;
-	}
-	xa_erase(&store->pages, index);
-	__free_page(page);
 }
 
 /**
