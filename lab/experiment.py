@@ -219,7 +219,7 @@ def seconds(experiment: Experiment, point: Point) -> int:
 
 def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes], watched: bool = False) -> Job:
     """The job of one run, which iolat may watch; built has the kernel's modules, of which it takes those it uses."""
-    used = [f"{SCHEDULERS[point.scheduler].elevator}.ko"] + ["simdisk.ko"] * (point.device != NULL)
+    used = [*SCHEDULERS[point.scheduler].modules, *["simdisk.ko"] * (point.device != NULL)]
     files = {name: data for name, data in built.items() if name in used}
     files[point.variant.load] = experiment.files[point.variant.load]
     if watched:

@@ -9,12 +9,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A name in tables, the kernel's elevator, files below queue/ to set, and queue/iosched's."""
+    """A name in tables, the kernel's elevator, files below queue/ to set, queue/iosched's, modules that it needs."""
 
     name: str
     elevator: str
     settings: Mapping[str, str] = field(default_factory=dict)
     tunables: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The files of Sluice's modules that may make this scheduler; the kernel has its own."""
+        return tuple(f"{name}.ko" for name in (*self.needs, self.elevator))
 
 
 DEADLINE_KNOBS = (
@@ -56,6 +62,9 @@ CPQ_KNOBS = (
     "writes_starved",
 )
 
+CAUSE = ("sluice-cause",)
+SPLIT = ("sluice-cause", "split")
+
 SCHEDULERS = {
     scheduler.name: scheduler
     for scheduler in (
@@ -67,6 +76,9 @@ SCHEDULERS = {
         Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
         Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
         Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
-        Scheduler("cpq", "cpq", {}, CPQ_KNOBS),
+        Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
+        Scheduler("afq", "afq", {}, (), SPLIT),
+        # What the split framework costs by itself; its knobs are for tests.
+        Scheduler("split-noop", "split-noop", {}, (), SPLIT),
     )
 }

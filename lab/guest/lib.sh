@@ -64,6 +64,22 @@ file_system() {
 	mount "$@" "$DEV" /tmp/mnt
 }
 
+# large_files NUMBER SIZE [OPTION…]: an ext4 with its defaults on the disk, mounted at /tmp/mnt, with so many files of that
+# size, f0 and so on. Their blocks are written as far as the file system knows; the disk has none, and reads zeroes.
+large_files() {
+	_size=$2
+	{
+		cat /etc/mke2fs.conf
+		printf '[fs_types]\n\tlarge = {\n\t\tmake_hugefiles = true\n\t\tzero_hugefiles = false\n'
+		printf '\t\thugefiles_%s\n' "name = f" "digits = 1" "size = $_size"
+		printf '\t\tnum_hugefiles = %s\n\t}\n' "$1"
+	} >/tmp/mke2fs.conf
+	shift 2
+	MKE2FS_CONFIG=/tmp/mke2fs.conf mkfs.ext4 -q -T ext4,large -N 4096 -E nodiscard,lazy_itable_init=0 "$DEV" 24g
+	mkdir -p /tmp/mnt
+	mount "$@" "$DEV" /tmp/mnt
+}
+
 # kinds KIND…: the set of these kinds of calls, as split-noop's knobs want it.
 kinds() {
 	_set=0
