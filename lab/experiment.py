@@ -465,7 +465,14 @@ def cell(
         iolat.seen([files["iolat.json"] for _, files in watched]),
         iolat.cost(jobs, fio.pool([_jobs(files) for _, files in watched])) if watched else {},
         tuple(key for key, _ in watched),
+        _readings([lines(files["readings"]) for _, files in runs if "readings" in files]),
     )
+
+
+def _readings(runs: Sequence[Mapping[str, str]]) -> dict[str, float]:
+    """What a script read itself in /out/readings, a line `name value` each: the mean of the runs."""
+    names = runs[0] if runs else ()
+    return {name: round(sum(float(run[name]) for run in runs) / len(runs), fio.DIGITS) for name in names}
 
 
 def _jobs(files: Mapping[str, str]) -> tuple[result.Job, ...]:

@@ -111,6 +111,7 @@ def _job(data: Mapping[str, Any], logs: Mapping[str, str]) -> Job:
         _latency([way["lat_ns"] for way in directions]),
         series([text for file, text in sorted(logs.items()) if file.startswith(f"{name}_clat_hist.")]),
         round(data["usr_cpu"] + data["sys_cpu"], DIGITS),
+        sync=_latency([data["sync"]["lat_ns"]] if data["sync"]["total_ios"] else []),
     )
 
 
@@ -189,6 +190,7 @@ def _pool_job(same: Sequence[Job]) -> Job:
         bytes_per_s=average(job.bytes_per_s for job in same),
         clat=_pool_latency([job.clat for job in same]),
         lat=_pool_latency([job.lat for job in same]),
+        sync=_pool_latency([job.sync for job in same]),
         cpu_percent=average(job.cpu_percent for job in same),
         spread=Spread(
             _span(job.iops for job in same), _span(job.lat.mean for job in same), _span(job.lat.p99 for job in same)

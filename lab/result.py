@@ -107,7 +107,8 @@ class Job:
 
     clat starts when the kernel has taken the I/O, as fio's does; lat starts when the job submits
     it, so that it has the wait for a tag in it, which is where a low rank can hold up a high one.
-    cpu_percent is user plus system time as fio reports it, of one process.
+    cpu_percent is user plus system time as fio reports it, of one process.  sync is how long each fsync took, where the
+    job made some.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Job:
     series: tuple[Window, ...] = ()
     cpu_percent: float = 0.0
     spread: Spread = field(default_factory=Spread)
+    sync: Latency = field(default_factory=Latency)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -135,6 +137,7 @@ class Job:
             "series": [window.to_json() for window in self.series],
             "cpu_percent": self.cpu_percent,
             "spread": self.spread.to_json(),
+            **({"sync_ns": self.sync.to_json()} if self.sync.histogram else {}),
         }
 
     @staticmethod
@@ -151,6 +154,7 @@ class Job:
             tuple(Window.from_json(window) for window in data["series"]),
             data["cpu_percent"],
             Spread.from_json(data["spread"]),
+            Latency.from_json(data["sync_ns"]) if "sync_ns" in data else Latency(),
         )
 
 
@@ -160,7 +164,8 @@ class Cell:
 
     tunables are those that were set; settings are those that were in force, as the queue said.
     instructions_per_io is 0 where the CPU was not what limited the job.  inputs holds
-    one key for each run; a key stands for everything that went into that run.
+    one key for each run; a key stands for everything that went into that run.  readings is what a script read itself,
+    by name: the mean of the runs.
 
     Where iolat watched the same runs again: stages has the latency of each stage (q2g to q2c), of all I/O under "all",
     by class and level ("be/1") and by operation ("read"), and under "files" that of file systems; watched has each
@@ -181,6 +186,7 @@ class Cell:
     stages: Mapping[str, Mapping[str, Latency]] = field(default_factory=dict)
     watched: Mapping[str, float] = field(default_factory=dict)
     watched_inputs: tuple[str, ...] = ()
+    readings: Mapping[str, float] = field(default_factory=dict)
 
     def job(self, name: str) -> Job:
         """The job of that name; KeyError if the variant has none."""
@@ -202,6 +208,7 @@ class Cell:
             "settings": dict(self.settings),
             "seconds": self.seconds,
             "inputs": list(self.inputs),
+            **({"readings": dict(self.readings)} if self.readings else {}),
             **self._seen(),
         }
 
@@ -233,6 +240,7 @@ class Cell:
             _stages({"all": data["stages"], **data["stages_by"]}) if "stages" in data else {},
             data.get("watched", {}),
             tuple(data.get("watched_inputs", ())),
+            data.get("readings", {}),
         )
 
 

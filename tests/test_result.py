@@ -16,7 +16,9 @@ def sample() -> Result:
     histogram = ((100, 3), (2500, 1))
     latency = Latency(700.0, 100, 2500, 2500, 2500, 2600, histogram)
     job = Job(
-        "database", "be", 1, 4, 2.5, 10240.0, latency, latency, (Window(0.0, 4, 700.0, 2500),), 1.5, Spread((2.0, 3.0))
+        *("database", "be", 1, 4, 2.5, 10240.0, latency, latency, (Window(0.0, 4, 700.0, 2500),), 1.5),
+        spread=Spread((2.0, 3.0)),
+        sync=Latency(900.0, 900, 900, 900, 900, 900, ((900, 1),)),
     )
     cell = Cell(
         "6.12.1",
@@ -30,6 +32,7 @@ def sample() -> Result:
         {"nr_requests": "64"},
         10,
         ("k1", "k2"),
+        readings={"most-bytes": 12.5},
     )
     return Result(
         "prio-mix", "Does it?", {"CPUs": "1"}, "./sluice run prio-mix", (cell,), (Claim("a", "b", 0.1, True, 0.5),)
@@ -78,7 +81,7 @@ def test_the_digest_covers_every_leaf() -> None:
 
 def test_the_same_inputs_give_the_same_digest() -> None:
     assert sample().digest == sample().digest
-    assert sample().digest == "sha256:d8855eeb2cda628023c3b0991d8d7d27b3e9d78a2985391d975a3f9e8d3c7c22"
+    assert sample().digest == "sha256:b13d96f68dd92c51fa85edcbe9e70314cb37740e919138b07bdcab83962cd818"
 
 
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:

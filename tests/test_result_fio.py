@@ -11,6 +11,7 @@ from lab.result import Histogram, Job, Spread
 
 GOLDEN = Path(__file__).parent / "golden/fio"
 MIX = (GOLDEN / "mix.json").read_text()
+FSYNC = (GOLDEN / "fsync.json").read_text()
 LOGS = {path.name: path.read_text() for path in GOLDEN.glob("*.log")}
 
 
@@ -94,6 +95,24 @@ def test_pooling_moves_a_percentile_as_the_samples_do() -> None:
     both = fio._pool_latency([slow, fast])
     assert (both.p50, both.p99, both.p999, both.max) == (1, 1, 9, 9)
     assert both.mean == pytest.approx(1.08)
+
+
+def test_fsyncs_have_times_of_their_own() -> None:
+    """After every fourth of 40 writes, but for the last one."""
+    (small,) = fio.parse(FSYNC)
+    assert small.ios == 40
+    assert sum(count for _, count in small.sync.histogram) == 9
+    assert small.sync.max == 24977005
+    assert small.sync.mean == pytest.approx(24450192.1)
+    assert small.lat.max < small.sync.p50
+    assert not jobs()[0].sync.histogram
+
+
+def test_fsyncs_of_several_runs_are_pooled() -> None:
+    (pooled,) = fio.pool([fio.parse(FSYNC), fio.parse(FSYNC)])
+    (small,) = fio.parse(FSYNC)
+    assert sum(count for _, count in pooled.sync.histogram) == 18
+    assert pooled.sync.mean == pytest.approx(small.sync.mean)
 
 
 def test_a_starved_job_is_no_error() -> None:
