@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fig 3 of the split-level paper: eight levels write through the page cache alike, and all their requests are of level
+4, that of the thread which writes back. Its claims are that this is so today with who schedules at the block level, and
+is not so with a scheduler that knows who caused a request.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Bar, Bars, Figure, Line, Lines, Panel, Table, number
+from lab.result import Cell, Claim
+
+OURS = "afq"
+BLOCK_LEVEL = ("mq-deadline", "bfq", "bfq-strict")
+DEVICES = ("hdd", "ssd")
+VARIANT = "async-write"
+LEVELS = tuple(f"p{level}" for level in range(8))
+IDEAL = {name: (8 - level) / 36 for level, name in enumerate(LEVELS)}
+EQUAL = sum(abs(1 / 8 - ideal) / ideal for ideal in IDEAL.values()) / len(IDEAL)
+"""How far from the ideal is who serves all levels alike: 81.5 %."""
+MOST = 0.1
+PAPER = 0.82
+"""Section 5.1: CFQ's mean deviation. Fig 3 (right) has all its requests at level 4."""
+
+Cells = Sequence[Cell]
+
+
+def deviation(cell: Cell) -> float:
+    """The mean over levels of |share - ideal| / ideal."""
+    whole = sum(job.bytes_per_s for job in cell.jobs)
+    return sum(abs(ratio(cell.job(name).bytes_per_s, whole) / ideal - 1) for name, ideal in IDEAL.items()) / len(IDEAL)
+
+
+def seen(cell: Cell) -> dict[str, float]:
+    """What part of the requests iolat saw at each class and level, as "be/4"; Missing if it did not watch."""
+    counts = {name: sum(count for _, count in of["d2c"].histogram) for name, of in cell.stages.items() if "/" in name}
+    if not counts:
+        raise Missing(cell.scheduler)
+    return {name: ratio(count, sum(counts.values())) for name, count in sorted(counts.items())}
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    for device in DEVICES:
+        yield Judgement(
+            f"ours-{device}",
+            f"{device}: {OURS}'s mean deviation from the ideal shares",
+            "≤",
+            MOST,
+            partial(_deviation, device=device, scheduler=OURS),
+        )
+        for scheduler in BLOCK_LEVEL:
+            yield Judgement(
+                f"{scheduler}-{device}",
+                f"{device}: the problem is there: {scheduler}'s deviation over that of serving all alike",
+                "≥",
+                0.75,
+                partial(_blind, device=device, scheduler=scheduler),
+                round(PAPER / EQUAL, 3),
+            )
+            yield Judgement(
+                f"{scheduler}-one-level-{device}",
+                f"{device}: what part of {scheduler}'s requests have one and the same level",
+                "≥",
+                0.95,
+                partial(_one_level, device=device, scheduler=scheduler),
+                1.0,
+            )
+
+
+def _deviation(cells: Cells, device: str, scheduler: str) -> float:
+    return deviation(find(cells, device, scheduler, VARIANT))
+
+
+def _blind(cells: Cells, device: str, scheduler: str) -> float:
+    return ratio(_deviation(cells, device, scheduler), EQUAL)
+
+
+def _one_level(cells: Cells, device: str, scheduler: str) -> float:
+    return max(seen(find(cells, device, scheduler, VARIANT)).values())
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """The two plots of the paper's figure for each device, and the table behind them."""
+    here = [cell for cell in cells if cell.variant == VARIANT]
+    return [
+        _device(device, [cell for cell in here if cell.device == device])
+        for device in DEVICES
+        if any(cell.device == device for cell in here)
+    ]
+
+
+def _device(device: str, cells: Cells) -> Figure:
+    text = (
+        "Eight processes write through the page cache, each to a file of its own. Left: what part of the throughput "
+        "each level gets, and should. Right: what part of the requests has which class and level when it reaches the "
+        f"scheduler, as iolat sees it. The paper's CFQ deviates by {PAPER:.0%}, and all its requests are of level 4."
+    )
+    goal = Line("goal", tuple((float(level), ideal * 100) for level, ideal in enumerate(IDEAL.values())))
+    lines = Lines(
+        "Throughput (Fig 3, left)", "level", "%", (goal, *(_curve(cell) for cell in cells)), bounds=(0.0, 30.0)
+    )
+    panels: tuple[Panel, ...] = (_table(cells, device), lines, *_bars(cells))
+    return Figure(f"fig-3-{device}", f"Asynchronous writes on {device} (Fig 3)", text, panels, terminal=True)
+
+
+def _curve(cell: Cell) -> Line:
+    whole = sum(job.bytes_per_s for job in cell.jobs)
+    shares = (ratio(cell.job(name).bytes_per_s, whole) * 100 for name in LEVELS)
+    return Line(cell.scheduler, tuple((float(level), share) for level, share in enumerate(shares)))
+
+
+def _table(cells: Cells, device: str) -> Table:
+    rows = tuple(
+        (
+            cell.scheduler,
+            number(deviation(cell) * 100),
+            number(sum(job.bytes_per_s for job in cell.jobs) / 1e6),
+            _levels(cell),
+        )
+        for cell in cells
+    )
+    ours = frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS)
+    rows += (("paper: cfq", number(PAPER * 100), "–", "100 % be/4"),)
+    columns = ("scheduler", "deviation %", "total MB/s", "requests by class and level")
+    return Table(f"Asynchronous writes on {device}", columns, rows, 1, ours)
+
+
+def _levels(cell: Cell) -> str:
+    if not cell.stages:
+        return "–"
+    return ", ".join(f"{number(part * 100)} % {name}" for name, part in seen(cell).items())
+
+
+def _bars(cells: Cells) -> Iterator[Bars]:
+    for cell in cells:
+        if cell.stages:
+            bars = tuple(Bar(name, part * 100, ours=cell.scheduler == OURS) for name, part in seen(cell).items())
+            yield Bars(f"{cell.scheduler}: requests (Fig 3, right)", "%", bars)
+    yield Bars("The paper: CFQ's requests", "%", (Bar("be/4", 100.0),))

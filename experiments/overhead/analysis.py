@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fig 9 of the split-level paper: what a policy that decides nothing costs, in instructions. The paper shows throughput
+on an SSD, with "no noticeable time overhead" at 1 to 100 threads.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Bar, Bars, Figure, Panel, Table, number
+from lab.result import Cell, Claim, Histogram
+
+OURS = "split-noop"
+BASE = "none"
+NULL = "null"
+PROCESSES = (1, 10, 100)
+READ, WRITE, WRITEBACK = "direct-read", "buffered-write", "writeback"
+TEXT = {
+    READ: "4 KiB direct reads",
+    WRITE: "4 KiB buffered writes that make a page dirty",
+    WRITEBACK: "pages written back",
+}
+MOST_READ = 1.01
+MOST_WRITE = 450
+MOST_WRITEBACK = 300
+READING = "writeback-instructions-per-page"
+
+Cells = Sequence[Cell]
+
+
+def cost(cells: Cells, scheduler: str, load: str, processes: int) -> float:
+    """Instructions per I/O, or per page; Missing if they were not measured."""
+    if load == READ:
+        return find(cells, NULL, scheduler, f"{READ}-{processes}").instructions_per_io
+    cell = find(cells, NULL, scheduler, f"{WRITE}-{processes}")
+    return cell.readings[READING] if load == WRITEBACK else undisturbed(cell.job("load").lat.histogram)
+
+
+def undisturbed(histogram: Histogram) -> float:
+    """The mean of all but the slowest hundredth, in which there are those that were preempted: others' instructions."""
+    left = whole = 0.99 * sum(count for _, count in histogram)
+    total = 0.0
+    for value, count in histogram:
+        total += value * min(count, left)
+        left -= min(count, left)
+    return ratio(total, whole)
+
+
+def added(cells: Cells, load: str, processes: int) -> float:
+    """How many instructions the framework adds to an I/O."""
+    return cost(cells, OURS, load, processes) - cost(cells, BASE, load, processes)
+
+
+def _times(cells: Cells, processes: int) -> float:
+    return ratio(*(cost(cells, scheduler, READ, processes) for scheduler in (OURS, BASE)))
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    for processes in PROCESSES:
+        by = f"{processes} process{'es' * (processes > 1)}"
+        yield Judgement(
+            f"{READ}-{processes}",
+            f"{TEXT[READ]}, {by}: instructions over those with {BASE}",
+            "≤",
+            MOST_READ,
+            partial(_times, processes=processes),
+            1.0,
+        )
+        for load, most in ((WRITE, MOST_WRITE), (WRITEBACK, MOST_WRITEBACK)):
+            yield Judgement(
+                f"{load}-{processes}",
+                f"{TEXT[load]}, {by}: instructions added to those with {BASE}",
+                "≤",
+                most,
+                partial(added, load=load, processes=processes),
+            )
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """Instructions by number of processes, and what is added to those without a scheduler."""
+    text = (
+        "Guest instructions per I/O on null_blk, which completes inside the submission: the CPU alone is the limit, "
+        "and one instruction takes one nanosecond. A read includes fio's own, a write is the system call and none "
+        "that was preempted; what a scheduler adds is the difference to none. "
+        "The paper's Figure 9 shows throughput on an SSD, the same with and without the framework at 1 to 100 threads."
+    )
+    schedulers = list(dict.fromkeys(cell.scheduler for cell in cells))
+    panels: list[Panel] = []
+    for load in TEXT:
+        table = _table(cells, schedulers, load)
+        panels += [table, *_bars(cells, schedulers, load)] if table.rows else []
+    return [Figure("fig-9", "What the framework costs (Fig 9)", text, tuple(panels), terminal=True)] if panels else []
+
+
+def _table(cells: Cells, schedulers: Sequence[str], load: str) -> Table:
+    rows = []
+    for name in schedulers:
+        try:
+            rows.append((name, *_columns(partial(cost, cells, load=load), name)))
+        except Missing:
+            continue
+    columns = ("scheduler", *(part for count in PROCESSES for part in (f"{count} processes", "added")))
+    ours = frozenset(index for index, row in enumerate(rows) if row[0] == OURS)
+    return Table(f"{TEXT[load]}, instructions", columns, tuple(rows), 1, ours)
+
+
+def _columns(measured: Callable[..., float], name: str) -> Iterator[str]:
+    for count in PROCESSES:
+        here, without = (measured(scheduler=one, processes=count) for one in (name, BASE))
+        yield from (number(here), number(here - without))
+
+
+def _bars(cells: Cells, schedulers: Sequence[str], load: str) -> Iterator[Bars]:
+    for count in PROCESSES:
+        bars = []
+        for name in schedulers:
+            try:
+                bars.append(Bar(name, cost(cells, name, load, count), ours=name == OURS))
+            except Missing:
+                continue
+        if bars:
+            yield Bars(f"{TEXT[load]}, {count} processes", "instructions", tuple(bars))
