@@ -117,7 +117,7 @@ FAIR = (
 AFQ = (
     ("level-ignored", "stride_level_weight(rq_level(ioprio));", "STRIDE_WEIGHT;", "reads"),
     ("no-turns", "afq->used < afq_bytes(&afq->quantum) && ", "false && ", "reads"),
-    ("rt-ignored", "class = RQ_RT; class < RQ_IDLE; class++", "class = RQ_BE; class <= RQ_BE; class--", "reads"),
+    ("rt-ignored", "i = RQ_RT; i < RQ_IDLE; i++", "i = RQ_BE; i <= RQ_BE; i--", "reads"),
     ("never-overdue", "\treturn class != RQ_RT && afq->stride[class]", "\treturn false && afq->stride[class]", "reads"),
     ("idle-at-once", "afq_since(afq->others, AFQ_QUIET_MS)", "true", "calls"),
     ("window-not-kept", "afq->window >= window", "false", "reads"),

@@ -517,12 +517,12 @@ static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 static void afq_review(struct afq_data *afq)
 {
 	struct afq_client *client;
-	enum rq_class class;
+	unsigned int i;
 
 	lockdep_assert_held(&afq->lock);
-	for (class = RQ_RT; afq->held_calls && class < RQ_CLASSES; class ++)
-		while ((client = afq_first(afq, class, AFQ_HELD)) &&
-		       (!afq_reason(afq, client) || afq_overdue(afq, class, AFQ_HELD)))
+	for (i = RQ_RT; afq->held_calls && i < RQ_CLASSES; i++)
+		while ((client = afq_first(afq, i, AFQ_HELD)) &&
+		       (!afq_reason(afq, client) || afq_overdue(afq, i, AFQ_HELD)))
 			afq_let_go(afq, client);
 }
 
@@ -812,14 +812,14 @@ static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
 /* Whose request goes next; NULL: all are held. */
 static struct afq_client *afq_next(struct afq_data *afq)
 {
-	enum rq_class class;
+	unsigned int i;
 
-	for (class = RQ_BE; class < RQ_CLASSES; class ++)
-		if (afq_overdue(afq, class, AFQ_QUEUED))
-			return afq_first(afq, class, AFQ_QUEUED);
-	for (class = RQ_RT; class < RQ_IDLE; class ++)
-		if (afq->stride[class].line[AFQ_QUEUED].count || afq_first_absent(afq, class))
-			return afq_next_of(afq, class);
+	for (i = RQ_BE; i < RQ_CLASSES; i++)
+		if (afq_overdue(afq, i, AFQ_QUEUED))
+			return afq_first(afq, i, AFQ_QUEUED);
+	for (i = RQ_RT; i < RQ_IDLE; i++)
+		if (afq->stride[i].line[AFQ_QUEUED].count || afq_first_absent(afq, i))
+			return afq_next_of(afq, i);
 	if (afq_is_quiet(afq))
 		return afq_next_of(afq, RQ_IDLE);
 	afq_hold_requests(afq, NULL);
