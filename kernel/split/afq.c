@@ -146,7 +146,7 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  * @class: class of I/O priority
  * @known: in afq_data.known
  * @until: jiffies; it stays so long with nothing to do, or left then
- * @paid: jiffies when it last cost something
+ * @paid: jiffies when it last cost something, or was let go
  * @charged: what it has cost since it was met, normalised bytes
  * @requests: waiting, in order
  * @queued: how many
@@ -502,13 +502,14 @@ static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
 		afq_unwait(afq, client, AFQ_HELD);
 }
 
-/* Lets a client's oldest held call go. */
+/* Lets a client's oldest held call go: who was held for what he paid is as good as who pays. */
 static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 {
 	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
 
 	trace_afq_let_go(afq->q, call->account->id, call->kind, afq_lead(afq, client));
 	afq_unlist_call(afq, client, call);
+	client->paid = jiffies;
 	afq_admit(afq, client, call);
 	split_let_go(call);
 }
