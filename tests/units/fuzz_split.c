@@ -344,6 +344,15 @@ static void serve(struct shares *s, unsigned int line)
 		s->got[first - s->client] += cost;
 }
 
+static bool waits(const struct stride_client *c)
+{
+	unsigned int line;
+
+	for (line = 0; line < STRIDE_LINES && !c->at[line]; line++)
+		;
+	return line < STRIDE_LINES;
+}
+
 static void stride_step(struct shares *s)
 {
 	struct stride_client *c = &s->client[2 + draw(CLIENTS - 2)];
@@ -358,7 +367,7 @@ static void stride_step(struct shares *s)
 		stride_unwait(&s->stride, c, line);
 		break;
 	case 2:
-		if (!c->at[0] && !c->at[1])
+		if (!waits(c))
 			stride_leave(&s->stride, c);
 		break;
 	case 3:
