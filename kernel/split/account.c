@@ -48,9 +48,9 @@ static struct split_account *split_account_find(u64 cause)
 {
 	struct split_account *account;
 
-	hash_for_each_possible_rcu(split_account_table, account, node,
-				   cause) if (account->cause == cause &&
-					      refcount_inc_not_zero(&account->refs)) return account;
+	hash_for_each_possible_rcu(split_account_table, account, node, cause)
+		if (account->cause == cause && refcount_inc_not_zero(&account->refs))
+			return account;
 	return NULL;
 }
 
@@ -227,6 +227,12 @@ void split_accounts_show(struct seq_file *m)
 			   refcount_read(&account->refs));
 	}
 	rcu_read_unlock();
+}
+
+/* What the accounts take. */
+size_t split_accounts_bytes(void)
+{
+	return READ_ONCE(split_accounts_used) * sizeof(struct split_account);
 }
 
 /**

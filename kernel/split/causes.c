@@ -681,6 +681,22 @@ struct causes_table *causes_create(unsigned int accounts, unsigned int small, un
 }
 
 /**
+ * causes_bytes() - what a table takes
+ * @accounts: as given to causes_create(), like @small and @large
+ * @small: places for few
+ * @large: places for many
+ *
+ * Return: bytes.
+ */
+size_t causes_bytes(unsigned int accounts, unsigned int small, unsigned int large)
+{
+	size_t members = accounts + (size_t)small * CAUSES_FEW + (size_t)large * CAUSES_MOST;
+
+	return sizeof(struct causes_table) + members * sizeof(struct causes_member) +
+	       (accounts + small + large) * sizeof(struct causes_place);
+}
+
+/**
  * causes_destroy() - the end of a table
  * @table: nobody uses it any more
  *

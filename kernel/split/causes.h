@@ -95,6 +95,7 @@ struct causes_table *causes_create(unsigned int accounts, unsigned int small, un
 				   void (*held)(u32 account, bool held));
 bool causes_destroy(struct causes_table *table);
 unsigned int causes_overflows(const struct causes_table *table);
+size_t causes_bytes(unsigned int accounts, unsigned int small, unsigned int large);
 
 void causes_add(struct causes_table *table, struct causes *causes, u32 tag, u32 weight);
 void causes_gather(struct causes_table *table, struct causes *causes, u32 tag, u32 weight);

@@ -157,8 +157,7 @@ static void split_eject(struct split_device *device, const struct split_call *ca
 	if (cmpxchg(&device->state, SPLIT_ATTACHED, SPLIT_EJECTED) != SPLIT_ATTACHED)
 		return;
 	WRITE_ONCE(device->closed, SPLIT_NONE);
-	pr_err("split: %s: policy %s left a %s of process %d unanswered for %u ms and is ejected; "
-	       "next: choose a scheduler for %s again\n",
+	pr_err("split: %s: policy %s left a %s of process %d unanswered for %u ms and is ejected; next: choose a scheduler for %s again\n",
 	       device->disk, device->ops->name, split_kinds[call->kind], call->task->pid,
 	       SPLIT_ANSWER_MS, device->disk);
 	split_wake_all(device, NULL);
@@ -498,18 +497,28 @@ static int ledger_show(struct seq_file *m, void *unused)
 
 	rcu_read_lock();
 	for (i = 0; i < ARRAY_SIZE(split_devices); i++)
-		hlist_for_each_entry_rcu(device, &split_devices[i],
-					 node) for (id = 0; id < SPLIT_ACCOUNTS; id++)
-			split_ledger_show(device, id, m);
+		hlist_for_each_entry_rcu(device, &split_devices[i], node)
+			for (id = 0; id < SPLIT_ACCOUNTS; id++)
+				split_ledger_show(device, id, m);
 	rcu_read_unlock();
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(ledger);
 
-/* split/memory: what all of it takes, bytes. */
+/* split/memory: what all of it takes but the policies and what is static, bytes. */
 static int memory_show(struct seq_file *m, void *unused)
 {
-	seq_printf(m, "bytes %llu\n", split_memory_bytes());
+	u64 bytes = split_memory_bytes() + split_accounts_bytes() +
+		    causes_bytes(SPLIT_ACCOUNTS, CAUSES_SMALL, CAUSES_LARGE);
+	struct split_device *device;
+	unsigned int i;
+
+	rcu_read_lock();
+	for (i = 0; i < ARRAY_SIZE(split_devices); i++)
+		hlist_for_each_entry_rcu(device, &split_devices[i], node)
+			bytes += sizeof(*device) + SPLIT_ACCOUNTS * sizeof(*device->ledger);
+	rcu_read_unlock();
+	seq_printf(m, "bytes %llu\n", bytes);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(memory);

@@ -82,8 +82,9 @@ static __always_inline struct split_device *split_find(struct request_queue *q)
 {
 	struct split_device *device;
 
-	hlist_for_each_entry_rcu(device, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)],
-				 node) if (device->q == q) return device;
+	hlist_for_each_entry_rcu(device, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)], node)
+		if (device->q == q)
+			return device;
 	return NULL;
 }
 
@@ -136,6 +137,7 @@ static __always_inline struct split_account *split_account_recent(void)
 
 void split_account_held(u32 id, bool held);
 void split_accounts_show(struct seq_file *m);
+size_t split_accounts_bytes(void);
 void split_accounts_exit(void);
 
 extern struct causes_table *split_causes;

@@ -111,8 +111,10 @@ static void split_proxy_end(struct split_proxy *proxy)
 
 static struct split_proxy *split_proxy_find(void)
 {
-	struct split_proxy *proxy = atomic_read(&split_proxies_active) ? split_proxy(current) : NULL;
+	struct split_proxy *proxy = NULL;
 
+	if (atomic_read(&split_proxies_active))
+		proxy = split_proxy(current);
 	if (!proxy || proxy->start == current->start_boottime)
 		return proxy;
 	split_proxy_end(proxy);
@@ -166,8 +168,9 @@ static struct split_journal *split_journal_find(const journal_t *journal)
 {
 	struct split_journal *j;
 
-	hlist_for_each_entry_rcu(j, &split_journals[hash_ptr(journal, SPLIT_JOURNAL_BITS)],
-				 node) if (j->journal == journal) return j;
+	hlist_for_each_entry_rcu(j, &split_journals[hash_ptr(journal, SPLIT_JOURNAL_BITS)], node)
+		if (j->journal == journal)
+			return j;
 	return NULL;
 }
 

@@ -86,9 +86,7 @@ static int split_put_in(struct split_hook *hook)
 	int err = register_ftrace_function(&hook->ops);
 
 	if (err)
-		pr_err("split: %s is changed by a livepatch or a kprobe already, or ftrace is off "
-		       "(error %d); next: grep %s /sys/kernel/tracing/enabled_functions; sysctl "
-		       "kernel.ftrace_enabled\n",
+		pr_err("split: %s is changed by a livepatch or a kprobe already, or ftrace is off (error %d); next: grep %s /sys/kernel/tracing/enabled_functions; sysctl kernel.ftrace_enabled\n",
 		       hook->function, err, hook->function);
 	hook->in = !err;
 	return err;
@@ -107,8 +105,7 @@ static int split_listen(struct split_probe *probe)
 	int err = tracepoint_probe_register(probe->tracepoint, probe->function, NULL);
 
 	if (err)
-		pr_err("split: tracepoint %s can't be listened to (error %d); next: free memory "
-		       "and try again\n",
+		pr_err("split: tracepoint %s can't be listened to (error %d); next: free memory and try again\n",
 		       probe->name, err);
 	probe->in = !err;
 	return err;
@@ -139,8 +136,7 @@ static int split_put_in_all(void)
 	int err = split_memory_on();
 
 	if (err)
-		pr_err("split: no memory for the tags of pages, 0.1 %% of all; next: free some and "
-		       "try again\n");
+		pr_err("split: no memory for the tags of pages, 0.1 %% of all; next: free some and try again\n");
 	err = err ?: split_each_probe(split_listen) ?: split_each_hook(split_put_in);
 	memalloc_noio_restore(flags);
 	split_hooking.in = true;
@@ -169,6 +165,12 @@ static void split_hooks_work(struct work_struct *work)
 	wake_up_all(&split_hooking.done);
 }
 
+static bool split_has_answer(int *result)
+{
+	*result = READ_ONCE(split_hooking.result);
+	return *result <= 0;
+}
+
 /**
  * split_hooks_on() - have the hooks in, for one more device
  *
@@ -177,15 +179,14 @@ static void split_hooks_work(struct work_struct *work)
  */
 int split_hooks_on(void)
 {
-	int result = 1;
+	int result;
 
 	spin_lock(&split_hooking.lock);
 	split_hooking.users++;
 	split_hooking.result = 1;
 	spin_unlock(&split_hooking.lock);
 	mod_delayed_work(system_unbound_wq, &split_hooking.work, 0);
-	if (!wait_event_timeout(split_hooking.done,
-				(result = READ_ONCE(split_hooking.result)) <= 0,
+	if (!wait_event_timeout(split_hooking.done, split_has_answer(&result),
 				msecs_to_jiffies(SPLIT_HOOKS_MS)))
 		pr_err("split: the hooks could not be put in within %u ms; next: try again\n",
 		       SPLIT_HOOKS_MS);
@@ -213,8 +214,7 @@ static int split_find_function(struct split_hook *hook)
 	int err = ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function), 1);
 
 	if (err)
-		pr_err("split: this kernel has no function %s to hook (error %d); next: use a "
-		       "kernel that docs/design.md names\n",
+		pr_err("split: this kernel has no function %s to hook (error %d); next: use a kernel that docs/design.md names\n",
 		       hook->function, err);
 	return err;
 }
@@ -251,8 +251,7 @@ static int split_is_found(struct split_probe *probe)
 {
 	if (probe->tracepoint)
 		return 0;
-	pr_err("split: this kernel has no tracepoint %s; next: use a kernel that docs/design.md "
-	       "names\n",
+	pr_err("split: this kernel has no tracepoint %s; next: use a kernel that docs/design.md names\n",
 	       probe->name);
 	return -ENODEV;
 }
