@@ -21,7 +21,7 @@ look_on() {
 	until [ -e /tmp/done ]; do
 		look
 		count=$((count + 1)) sum=$((sum + kept))
-		[ "$kept" -le $most ] || most=$kept
+		[ "$kept" -le "$most" ] || most=$kept
 		sleep 0.1
 	done
 	echo "ram-bytes $(($(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo) * 1024))"

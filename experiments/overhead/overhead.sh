@@ -25,7 +25,7 @@ direct-read)
 	watched load_with --direct=1 --rw=randread --norandommap=1 --size=1g --time_based=1 --runtime="$RUNTIME"
 	;;
 buffered-write)
-	share=$((pages / PROCESSES * 4))k
+	share=$((pages * 4 / PROCESSES))k
 	watched load_with --rw=write --size=$share --offset_increment=$share
 	write_back
 	;;

@@ -604,7 +604,8 @@ static unsigned long split_end_pfn(void)
 	unsigned long end = 0;
 	int node;
 
-	for_each_online_node(node) end = max(end, node_end_pfn(node));
+	for_each_online_node(node)
+		end = max(end, node_end_pfn(node));
 	return end;
 }
 

@@ -21,7 +21,9 @@ part() {
 # ratio HIGH LOW LEAST MOST: the one has so many times as much as the other, in tenths.
 ratio() {
 	found=$(($(part "$1") * 10 / $(part "$2")))
-	[ $found -ge "$3" ] && [ $found -le "$4" ] || fail "$1 has $found tenths of $2, not $3 to $4"
+	if [ $found -lt "$3" ] || [ $found -gt "$4" ]; then
+		fail "$1 has $found tenths of $2, not $3 to $4"
+	fi
 }
 
 let_go() {
