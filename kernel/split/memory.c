@@ -391,6 +391,14 @@ static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 byt
 	return united;
 }
 
+/* Whether what is in a slot is the current task's alone: who writes over what he wrote. */
+static bool split_is_mine(u32 taken)
+{
+	struct split_account *account = split_account_recent();
+
+	return account && taken == account->id + 1;
+}
+
 /*
  * The current task has made data of a file dirty, which was dirty before or not.  Under RCU:
  * the device stays, and so does what its policy has.
@@ -404,7 +412,7 @@ static void split_dirtied(struct split_device *device, const struct inode *inode
 	u32 *slot = split_slot(folio), former, tag;
 	bool journal;
 
-	if (!slot)
+	if (!slot || (was_dirty && split_is_mine(READ_ONCE(*slot))))
 		return;
 	tag = split_tag_of_task(&journal);
 	if (!was_dirty)
