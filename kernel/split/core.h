@@ -161,11 +161,13 @@ void split_ext4_off(void);
 /**
  * struct split_hook - a hooked function
  * @function: its name
+ * @address: of a function that modules may call, else NULL
  * @ops: the hook
  * @in: it is in
  */
 struct split_hook {
 	const char *function;
+	void *address;
 	struct ftrace_ops ops;
 	bool in;
 };
@@ -185,7 +187,7 @@ struct split_probe {
 };
 
 /* Has a hooked function go on elsewhere: one such hook per function in the whole kernel. */
-#define SPLIT_GATE(name, hook)                                                      \
+#define SPLIT_GATE(name, at, hook)                                                      \
 	{                                                                           \
 		.function = name,                                                   \
 		.ops = {.func = hook,                                               \
@@ -193,9 +195,9 @@ struct split_probe {
 	}
 
 /* Sees a function's arguments. */
-#define SPLIT_WATCH(name, hook)                                                            \
+#define SPLIT_WATCH(name, at, hook)                                                            \
 	{                                                                                  \
-		.function = name, .ops = {.func = hook, .flags = FTRACE_OPS_FL_PERMANENT } \
+		.function = name, .address = at, .ops = {.func = hook, .flags = FTRACE_OPS_FL_PERMANENT } \
 	}
 
 /* Each ends with one that has no name. */

@@ -217,10 +217,10 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 }
 
 struct split_hook split_entry_hooks[] = {
-	SPLIT_GATE("ext4_file_write_iter", split_at_write),
-	SPLIT_GATE("ext4_sync_file", split_at_fsync),
-	SPLIT_GATE("ext4_sync_fs", split_at_sync),
-	SPLIT_GATE("mnt_want_write", split_at_change),
+	SPLIT_GATE("ext4_file_write_iter", NULL, split_at_write),
+	SPLIT_GATE("ext4_sync_file", NULL, split_at_fsync),
+	SPLIT_GATE("ext4_sync_fs", NULL, split_at_sync),
+	SPLIT_GATE("mnt_want_write", mnt_want_write, split_at_change),
 	{},
 };
 

@@ -211,7 +211,14 @@ void split_hooks_off(void)
 
 static int split_find_function(struct split_hook *hook)
 {
-	int err = ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function), 1);
+	int err;
+
+	/* To look for a name takes a tenth of a second. */
+	if (hook->address)
+		err = ftrace_set_filter_ip(&hook->ops, (unsigned long)hook->address, 0, 1);
+	else
+		err = ftrace_set_filter(&hook->ops, (char *)hook->function,
+					strlen(hook->function), 1);
 
 	if (err)
 		pr_err("split: this kernel has no function %s to hook (error %d); next: use a kernel that docs/design.md names\n",

@@ -33,6 +33,7 @@
 
 #include <linux/jbd2.h>
 #include <linux/memory_hotplug.h>
+#include <linux/migrate.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/vmalloc.h>
@@ -533,9 +534,9 @@ static void notrace split_at_migrate(unsigned long ip, unsigned long parent_ip,
 }
 
 struct split_hook split_memory_hooks[] = {
-	SPLIT_WATCH("filemap_dirty_folio", split_at_dirty_folio),
-	SPLIT_WATCH("__folio_cancel_dirty", split_at_cancel_dirty),
-	SPLIT_WATCH("folio_migrate_flags", split_at_migrate),
+	SPLIT_WATCH("filemap_dirty_folio", filemap_dirty_folio, split_at_dirty_folio),
+	SPLIT_WATCH("__folio_cancel_dirty", __folio_cancel_dirty, split_at_cancel_dirty),
+	SPLIT_WATCH("folio_migrate_flags", folio_migrate_flags, split_at_migrate),
 	{},
 };
 
