@@ -42,7 +42,7 @@ victims() {
 start_load() {
 	# shellcheck disable=SC2086  # words on purpose
 	fio --directory=/tmp/mnt --thread --size=2m --bs=4k --time_based --runtime=600 --rw=randwrite --fallocate=none \
-		--verify=crc32c --verify_backlog=16 --verify_fatal=1 --trigger-file=/tmp/enough --output=/out/fio \
+		--verify=crc32c --verify_backlog=16 --verify_fatal=1 --trigger-file=/tmp/trigger --output=/out/fio \
 		--name=buffered --fsync=8 --name=durable --sync=1 --name=direct --direct=1 --ioengine=libaio --iodepth=8 \
 		--name=uring --ioengine=io_uring --iodepth=8 --fsync=16 --name=mapped --ioengine=mmap --fsync=8 &
 	load=$!
@@ -115,7 +115,7 @@ for _ in 1 2 3; do
 done
 going
 hold
-touch /tmp/enough
+touch /tmp/enough /tmp/trigger # which fio removes
 wait $load || fail "fio failed: $(cat /out/fio)"
 for loop in $loads; do
 	wait "$loop" || fail "a loop failed"
