@@ -18,7 +18,8 @@ SCRIPT = HERE / "taken/taken.sh"
 def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """The module of tests/taken, built in `folder` as those of kernel/ are."""
     sources = folder / "kernel"
-    shutil.copytree(HERE / "taken", sources)
+    shutil.copytree(HERE / "taken", sources / "taken")
+    (sources / "Kbuild").write_text("obj-m += taken/\n", encoding="utf-8")
     shutil.copytree(modules.SOURCES / "compat", sources / "compat")
     shutil.copy(modules.SOURCES / "Makefile", sources)
     out = folder / "out"
@@ -26,7 +27,7 @@ def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     with monkeypatch.context() as patch:
         patch.setattr(modules, "SOURCES", sources)
         modules.make(kernels.get(kernel), out, "modules")
-    return (out / "taken.ko").read_bytes()
+    return (out / "taken/taken.ko").read_bytes()
 
 
 @pytest.mark.usefixtures("lab")

@@ -34,7 +34,7 @@ victims() {
 	while [ ! -e /tmp/enough ]; do
 		dd if=/dev/zero of=/tmp/mnt/victim bs=4k count=1000 status=none &
 		sleep 0.05
-		kill -KILL $!
+		kill -KILL $! 2>/dev/null || : # it was done before
 		wait $! || echo >>/tmp/victims
 	done
 }
