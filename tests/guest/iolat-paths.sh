@@ -146,9 +146,10 @@ modprobe -a nvme-tcp nvmet-tcp
 loopback
 nvmet=/sys/kernel/config/nvmet
 subsystem=$nvmet/subsystems/sluice
+echo "0 $(blockdev --getsz "$DEV") linear $DEV 0" | dmsetup create below
 mkdir "$subsystem" "$subsystem/namespaces/1" $nvmet/ports/1
 echo 1 >"$subsystem/attr_allow_any_host"
-echo "$DEV" >"$subsystem/namespaces/1/device_path"
+echo /dev/dm-0 >"$subsystem/namespaces/1/device_path"
 echo 1 >"$subsystem/namespaces/1/enable"
 for pair in trtype=tcp adrfam=ipv4 traddr=127.0.0.1 trsvcid=4420; do
 	echo "${pair#*=}" >"$nvmet/ports/1/addr_${pair%=*}"
@@ -165,16 +166,21 @@ balance
 expect "reads on the path" "$(row read nvme0c0n1 ios)" 23
 expect "reads on the disk below" "$(row read simdisk-d0 ios)" 23
 
-# Discards of one device come one by one, so each has a device; the driver takes 15, and the rest wait together.
+# Discards of one device come one by one, so each has a device; the driver takes 15, and the rest wait together until
+# those end.
 for n in $(seq 0 39); do
 	echo "0 128 linear /dev/nvme0n1 $((n * 256))" | dmsetup create "d$n"
 done
+echo 0 >/sys/block/nvme0c0n1/queue/wbt_lat_usec
 watch /tmp/json --json --order --op discard
+dmsetup suspend below
 pids=
 for n in $(seq 0 39); do
-	blkdiscard -l 64k "/dev/dm-$n" &
+	blkdiscard -f -l 64k "/dev/dm-$((n + 1))" &
 	pids="$pids $!"
 done
+sleep 1
+dmsetup resume below
 for pid in $pids; do
 	wait "$pid" || fail "a discard failed"
 done

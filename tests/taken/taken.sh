@@ -12,7 +12,7 @@ hooks() {
 # refused FUNCTION: the policy is, since that function is taken.
 refused() {
 	dmesg -C
-	if echo split-noop >"$Q/scheduler" 2>/tmp/said; then
+	if echo split-noop | dd of="$Q/scheduler" 2>/tmp/said; then
 		fail "the policy is accepted though $1 is taken"
 	fi
 	grep -q "Device or resource busy" /tmp/said || fail "it is refused with $(cat /tmp/said)"
@@ -44,7 +44,7 @@ done
 
 # ftrace can't be switched off under the hooks, nor the hooks put in while it is off.
 sysctl -qw kernel.ftrace_enabled=0
-refused ext4_file_write_iter
+refused filemap_dirty_folio
 sysctl -qw kernel.ftrace_enabled=1
 scheduler split-noop
 if sysctl -qw kernel.ftrace_enabled=0 2>/dev/null; then
