@@ -187,7 +187,7 @@ struct split_probe {
 };
 
 /* Has a hooked function go on elsewhere: one such hook per function in the whole kernel. */
-#define SPLIT_GATE(name, at, hook)                                                      \
+#define SPLIT_GATE(name, at, hook)                                                  \
 	{                                                                           \
 		.function = name,                                                   \
 		.ops = {.func = hook,                                               \
@@ -195,9 +195,11 @@ struct split_probe {
 	}
 
 /* Sees a function's arguments. */
-#define SPLIT_WATCH(name, at, hook)                                                            \
-	{                                                                                  \
-		.function = name, .address = at, .ops = {.func = hook, .flags = FTRACE_OPS_FL_PERMANENT } \
+#define SPLIT_WATCH(name, at, hook)                        \
+	{                                                  \
+		.function = name, .address = at,           \
+		.ops = {.func = hook,                      \
+			.flags = FTRACE_OPS_FL_PERMANENT } \
 	}
 
 /* Each ends with one that has no name. */

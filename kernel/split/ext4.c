@@ -311,7 +311,8 @@ static void split_at_handle_end(void *unused, unsigned long dev, tid_t tid, unsi
 }
 
 struct split_hook split_ext4_hooks[] = {
-	SPLIT_WATCH("jbd2_journal_dirty_metadata", jbd2_journal_dirty_metadata, split_at_dirty_metadata),
+	SPLIT_WATCH("jbd2_journal_dirty_metadata", jbd2_journal_dirty_metadata,
+		    split_at_dirty_metadata),
 	{},
 };
 

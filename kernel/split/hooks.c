@@ -217,8 +217,8 @@ static int split_find_function(struct split_hook *hook)
 	if (hook->address)
 		err = ftrace_set_filter_ip(&hook->ops, (unsigned long)hook->address, 0, 1);
 	else
-		err = ftrace_set_filter(&hook->ops, (char *)hook->function,
-					strlen(hook->function), 1);
+		err = ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function),
+					1);
 
 	if (err)
 		pr_err("split: this kernel has no function %s to hook (error %d); next: use a kernel that docs/design.md names\n",
