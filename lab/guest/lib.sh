@@ -14,6 +14,8 @@ skip() {
 	exit 0
 }
 
+G=/sys/fs/cgroup
+
 # load NAME: load a module that came with the job, after those it needs, or one of the kernel's own.
 load() {
 	if [ -d "/sys/module/$(echo "$1" | tr - _)" ]; then
@@ -116,6 +118,40 @@ wait_held() {
 		sleep 0.01
 	done
 	fail "held are $_held, not $1 ${2-}: $(cat /sys/kernel/debug/split/held)"
+}
+
+# weights: cgroups, at $G, have weights.
+weights() {
+	mount -t cgroup2 none $G
+	echo +io >$G/cgroup.subtree_control
+}
+
+# group NAME: a cgroup with an account of its own.
+group() {
+	mkdir "$G/$1"
+	echo 100 >"$G/$1/io.sluice.weight"
+}
+
+# as NAME COMMAND…: run a command in a cgroup of its own.
+as() {
+	[ -d "$G/$1" ] || group "$1"
+	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
+}
+
+# charged NAME USE: bytes of a use that a cgroup was charged; NAME nobody is process 0, total is everybody.
+charged() {
+	case $1 in
+	nobody) whose="process=0" ;;
+	total) whose="[a-z]*=[0-9]*" ;;
+	*) whose="cgroup=$(stat -c %i "$G/$1")" ;;
+	esac
+	grep " $whose " /sys/kernel/debug/split/ledger | sed "s/.* $2=\([0-9]*\).*/\1/" |
+		awk '{ sum += $1 } END { printf "%d\n", sum }'
+}
+
+# expect_charged NAME USE BYTES: exactly so much.
+expect_charged() {
+	[ "$(charged "$1" "$2")" = "$3" ] || fail "$1: $2 is $(charged "$1" "$2"), not $3: $(cat /sys/kernel/debug/split/ledger)"
 }
 
 # watch FILE OPTION…: start iolat, which writes to FILE, and wait until it watches.

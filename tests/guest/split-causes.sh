@@ -3,36 +3,6 @@
 # Each writer is charged what it has caused, whichever way it writes, and nobody pays for nothing; so for the log.
 . ./lib.sh
 
-G=/sys/fs/cgroup
-
-# group NAME: a cgroup with an account of its own.
-group() {
-	mkdir "$G/$1"
-	echo 100 >"$G/$1/io.sluice.weight"
-}
-
-# as NAME COMMAND…: run a command in a cgroup of its own.
-as() {
-	[ -d "$G/$1" ] || group "$1"
-	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
-}
-
-# charged NAME USE: bytes of a use that a cgroup was charged; NAME nobody is process 0, total is everybody.
-charged() {
-	case $1 in
-	nobody) whose="process=0" ;;
-	total) whose="[a-z]*=[0-9]*" ;;
-	*) whose="cgroup=$(stat -c %i "$G/$1")" ;;
-	esac
-	grep " $whose " /sys/kernel/debug/split/ledger | sed "s/.* $2=\([0-9]*\).*/\1/" |
-		awk '{ sum += $1 } END { printf "%d\n", sum }'
-}
-
-# expect NAME USE BYTES: exactly so much.
-expect() {
-	[ "$(charged "$1" "$2")" = "$3" ] || fail "$1: $2 is $(charged "$1" "$2"), not $3: $(cat /sys/kernel/debug/split/ledger)"
-}
-
 # put NAME MEGABYTES [OPTION…]: write a file of that name.
 put() {
 	who=$1 count=$2
@@ -48,8 +18,7 @@ job() {
 		fail "$who: $(cat /tmp/fio)"
 }
 
-mount -t cgroup2 none $G
-echo +io >$G/cgroup.subtree_control
+weights
 disk "${PROFILE-ssd}"
 scheduler split-noop
 mkfs.ext4 -q -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
@@ -66,10 +35,10 @@ put gone 2
 rm /tmp/mnt/gone
 put short 2
 : >/tmp/mnt/short
-expect buffered dirty $((4 << 20))
-expect again dirty $((2 << 20))
-expect gone dirty 0
-expect short dirty 0
+expect_charged buffered dirty $((4 << 20))
+expect_charged again dirty $((2 << 20))
+expect_charged gone dirty 0
+expect_charged short dirty 0
 job mapped --ioengine=mmap
 job vectors --ioengine=pvsync2
 job spliced --ioengine=splice
@@ -82,17 +51,17 @@ put left 2
 ln /tmp/mnt/left /tmp/mnt/right
 put right 2 seek=1
 sync
-expect buffered data $((4 << 20))
-expect again data $((2 << 20))
-expect gone data 0
-expect short data 0
+expect_charged buffered data $((4 << 20))
+expect_charged again data $((2 << 20))
+expect_charged gone data 0
+expect_charged short data 0
 for one in mapped vectors spliced ring ring-direct direct durable appended; do
-	expect $one data $((1 << 20))
-	expect $one dirty 0
+	expect_charged $one data $((1 << 20))
+	expect_charged $one dirty 0
 done
-expect left data $((3 << 19))
-expect right data $((3 << 19))
-expect nobody data 0
+expect_charged left data $((3 << 19))
+expect_charged right data $((3 << 19))
+expect_charged nobody data 0
 
 # Two that commit together are charged in proportion to what each causes alone.
 cat >/tmp/append.pl <<'P'

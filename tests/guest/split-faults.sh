@@ -5,8 +5,6 @@
 # the journal has is there afterwards.
 . ./lib.sh
 
-G=/sys/fs/cgroup
-
 dirty() {
 	sed -n 's/.* dirty=//p' /sys/kernel/debug/split/ledger | awk '{ sum += $1 } END { printf "%d\n", sum }'
 }

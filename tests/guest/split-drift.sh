@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh disable=SC2016  # it is perl that expands
+# What is charged stays right when pages move, blocks are smaller than pages, there is no journal, or the hooks come and go.
+. ./lib.sh
+
+# file_system_of SIZE [OPTION…]: another ext4, with blocks of that size.
+file_system_of() {
+	size=$1
+	shift
+	mkfs.ext4 -q -F -b "$size" -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$@" "$DEV" 200m
+	mount "$DEV" /tmp/mnt
+}
+
+# pieces NAME FILE NUMBER: write as many blocks of 1 KiB into a file, over what it has.
+pieces() {
+	as "$1" perl -e 'open(my $file, "+<", $ARGV[0]) or die; syswrite($file, "x" x 1024) // die for 1 .. $ARGV[1]' "$2" "$3"
+}
+
+weights
+disk ssd
+scheduler split-noop
+mkdir /tmp/mnt
+
+# Half of the pages lie between dirty ones; the kernel moves them together.
+file_system_of 4096
+truncate -s 200m /tmp/mnt/hole
+as moved perl -e 'open(my $hole, "<", "/tmp/mnt/hole"); open(my $file, ">", "/tmp/mnt/moved");
+	for (1 .. 2000) { sysread($hole, my $buffer, 98304); syswrite($file, "x" x 4096) }'
+rm /tmp/mnt/hole
+expect_charged moved dirty 8192000
+echo 1 >/proc/sys/vm/compact_memory
+[ "$(awk '/pgmigrate_success/ { print $2 }' /proc/vmstat)" -gt 1000 ] || fail "few pages were moved: $(grep migr /proc/vmstat)"
+sync
+expect_charged moved data 8192000
+expect_charged moved dirty 0
+umount /tmp/mnt
+
+# Four blocks a page, which is expected to be dirty as a whole, and charged what is written.
+file_system_of 1024
+dd if=/dev/zero of=/tmp/mnt/small bs=1k count=400 conv=fsync status=none
+pieces small /tmp/mnt/small 400
+expect_charged small dirty 409600
+for n in $(seq 20); do
+	: >"/tmp/mnt/few$n"
+	pieces few "/tmp/mnt/few$n" 1
+done
+expect_charged few dirty 81920
+rm /tmp/mnt/few1?
+expect_charged few dirty 40960
+sync
+expect_charged few data 10240
+expect_charged few dirty 0
+expect_charged small data 409600
+expect_charged small dirty 0
+umount /tmp/mnt
+
+# Who makes another's file durable, and writes his own, pays for his own.
+file_system_of 4096 -O ^has_journal
+as writer dd if=/dev/zero of=/tmp/mnt/writer bs=64k count=16 status=none
+as syncer sh -c 'sync /tmp/mnt/writer && dd if=/dev/zero of=/tmp/mnt/syncer bs=64k count=64 conv=fsync status=none'
+expect_charged writer data $((1 << 20))
+expect_charged syncer data $((4 << 20))
+
+# The hooks go a second after the last policy: a policy that comes in that moment has them all, and so have its tags.
+for delay in 1 1.05 1.1 1.2 1.4; do
+	echo none >"$Q/scheduler"
+	sleep $delay
+	echo split-noop >"$Q/scheduler"
+	as "late$delay" dd if=/dev/zero "of=/tmp/mnt/late$delay" bs=64k count=16 conv=fsync status=none
+	expect_charged "late$delay" data $((1 << 20))
+done
+expect_charged nobody data 0
+umount /tmp/mnt
