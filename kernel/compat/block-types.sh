@@ -214,6 +214,10 @@ features()
 	if grep -q 'BLK_MQ_F_SHOULD_MERGE' "$blk_mq"; then
 		echo "#define SLUICE_HAS_SHOULD_MERGE 1"
 	fi
+	blk_types=$(public_header linux/blk_types.h)
+	if grep -q 'bd_super;' "$blk_types"; then
+		echo "#define SLUICE_HAS_BD_SUPER 1"
+	fi
 	shallow_depth
 }
 

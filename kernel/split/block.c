@@ -47,6 +47,12 @@ static bool split_is_known(const struct request *rq)
 	return rq->rq_flags & SLUICE_RQF_SCHED;
 }
 
+/* Of a write by who isn't a journal; a page that is metadata knows so itself. */
+static enum split_use split_use_of_flags(blk_opf_t flags)
+{
+	return flags & REQ_META ? SPLIT_METADATA : SPLIT_DATA;
+}
+
 void split_prepare(struct request *rq)
 {
 	bool journal;
@@ -57,7 +63,7 @@ void split_prepare(struct request *rq)
 	if (split_is_account(tag) && tag)
 		WRITE_ONCE(split_account_of_id(tag)->ioprio, get_current_ioprio());
 	rcu_read_unlock();
-	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_DATA, 0);
+	split_set(rq, tag, journal ? SPLIT_LOG : split_use_of_flags(rq->cmd_flags), 0);
 }
 EXPORT_SYMBOL_GPL(split_prepare);
 
@@ -159,6 +165,11 @@ static void split_trace_request(struct split_device *device, struct request *rq)
 	struct bio_vec segment;
 	u32 tag;
 
+	if (split_log_tag_of_bio(rq->bio, rq->cmd_flags, &tag)) {
+		causes_put(split_causes, trace.tag);
+		split_set(rq, tag, SPLIT_LOG, SPLIT_TRACED);
+		return;
+	}
 	causes_get(split_causes, trace.tag);
 	rq_for_each_bvec(segment, rq, iter)
 		split_trace_segment(device, &trace, &segment, split_tag(rq));
@@ -268,8 +279,12 @@ static void split_at_request(void *unused, struct bio *bio)
 	preempt_disable_notrace();
 	device = split_find(bdev_get_queue(bio->bi_bdev));
 	if (device) {
-		tag = split_tag_of_task(&journal);
-		split_note(device, tag, bio->bi_iter.bi_size, journal ? SPLIT_LOG : SPLIT_DATA);
+		if (split_log_tag_of_bio(bio, bio->bi_opf, &tag))
+			journal = true;
+		else
+			tag = split_tag_of_task(&journal);
+		split_note(device, tag, bio->bi_iter.bi_size,
+			   journal ? SPLIT_LOG : split_use_of_flags(bio->bi_opf));
 		causes_put(split_causes, tag);
 	}
 	preempt_enable_notrace();

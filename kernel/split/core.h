@@ -156,7 +156,14 @@ void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use 
 extern atomic_t split_proxies_active;
 
 bool split_proxy_tag(u32 *tag, bool *journal);
-void split_ext4_off(void);
+void split_proxy_begin(u32 tag, bool journal);
+void split_proxy_end(bool journal);
+void split_proxies_off(void);
+void split_log(const void *key, u32 tid, u32 tag, u32 weight, u32 first);
+bool split_log_end(const void *key, u32 tid, u32 *tag);
+void split_log_push(const void *key, const void *push);
+bool split_log_pushed(const void *key, u32 *tag);
+bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag);
 
 /**
  * struct split_hook - a hooked function
@@ -206,10 +213,19 @@ struct split_probe {
 extern struct split_hook split_entry_hooks[];
 extern struct split_hook split_memory_hooks[];
 extern struct split_hook split_ext4_hooks[];
+extern struct split_hook split_xfs_hooks[];
 extern struct split_probe split_memory_probes[];
 extern struct split_probe split_ext4_probes[];
+extern struct split_probe split_xfs_probes[];
 extern struct split_probe split_block_probes[];
 
+/* The gates of calls, which each file system has at functions of its own. */
+void split_at_write(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		    struct ftrace_regs *regs);
+void split_at_fsync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		    struct ftrace_regs *regs);
+void split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   struct ftrace_regs *regs);
 void split_entry_drain(void);
 
 int split_hooks_on(void);

@@ -89,8 +89,8 @@ static ssize_t split_write(struct kiocb *iocb, struct iov_iter *from)
 	return result;
 }
 
-static void notrace split_at_write(unsigned long ip, unsigned long parent_ip,
-				   struct ftrace_ops *ops, struct ftrace_regs *regs)
+void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			    struct ftrace_regs *regs)
 {
 	struct kiocb *iocb = sluice_ftrace_arg(regs, 0);
 
@@ -118,8 +118,8 @@ static int split_fsync(struct file *file, loff_t start, loff_t end, int datasync
 	return result;
 }
 
-static void notrace split_at_fsync(unsigned long ip, unsigned long parent_ip,
-				   struct ftrace_ops *ops, struct ftrace_regs *regs)
+void notrace split_at_fsync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			    struct ftrace_regs *regs)
 {
 	struct file *file = sluice_ftrace_arg(regs, 0);
 
@@ -141,8 +141,8 @@ static int split_sync(struct super_block *sb, int wait)
 	return result;
 }
 
-static void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-				  struct ftrace_regs *regs)
+void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			   struct ftrace_regs *regs)
 {
 	struct super_block *sb = sluice_ftrace_arg(regs, 0);
 
@@ -217,9 +217,6 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 }
 
 struct split_hook split_entry_hooks[] = {
-	SPLIT_GATE("ext4_file_write_iter", NULL, split_at_write),
-	SPLIT_GATE("ext4_sync_file", NULL, split_at_fsync),
-	SPLIT_GATE("ext4_sync_fs", NULL, split_at_sync),
 	SPLIT_GATE("mnt_want_write", mnt_want_write, split_at_change),
 	{},
 };

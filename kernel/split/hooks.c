@@ -23,15 +23,15 @@
 #define SPLIT_LINGER_MS 1000
 
 static struct split_hook *const split_all_hooks[] = {
-	split_memory_hooks,
-	split_ext4_hooks,
-	split_entry_hooks,
+	split_memory_hooks, split_ext4_hooks, split_entry_hooks,
+	split_xfs_hooks, /* the last: without XFS it is left out */
 };
 
 static struct split_probe *const split_all_probes[] = {
 	split_memory_probes,
 	split_ext4_probes,
 	split_block_probes,
+	split_xfs_probes,
 };
 
 /**
@@ -43,6 +43,7 @@ static struct split_probe *const split_all_probes[] = {
  * @done: woken when @result is there
  * @work: puts the hooks in if there are users, takes them out if there are none
  * @ext4: whose functions are hooked; it stays loaded
+ * @xfs: likewise; NULL if it wasn't loaded
  */
 static struct {
 	spinlock_t lock; /* guards users */
@@ -52,16 +53,17 @@ static struct {
 	wait_queue_head_t done;
 	struct delayed_work work;
 	struct file_system_type *ext4;
+	struct file_system_type *xfs;
 } split_hooking;
 
 /* Calls a function for each hook until it fails. */
 static int split_each_hook(int (*fn)(struct split_hook *hook))
 {
 	struct split_hook *hook;
-	unsigned int i;
+	unsigned int i, sets = ARRAY_SIZE(split_all_hooks) - !split_hooking.xfs;
 	int err = 0;
 
-	for (i = 0; i < ARRAY_SIZE(split_all_hooks); i++)
+	for (i = 0; i < sets; i++)
 		for (hook = split_all_hooks[i]; !err && hook->function; hook++)
 			err = fn(hook);
 	return err;
@@ -124,7 +126,7 @@ static void split_take_out_all(void)
 	split_each_hook(split_take_out);
 	split_each_probe(split_hear_no_more);
 	tracepoint_synchronize_unregister();
-	split_ext4_off();
+	split_proxies_off();
 	split_memory_off();
 	split_hooking.in = false;
 }
@@ -277,10 +279,23 @@ static int split_find_tracepoints(void)
 	return split_each_probe(split_is_found);
 }
 
+/* XFS isn't loaded for our sake. */
+static void split_find_xfs(void)
+{
+	struct split_hook *hook = split_xfs_hooks;
+
+	if (!ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function), 1))
+		split_hooking.xfs = get_fs_type("xfs");
+	if (!split_hooking.xfs)
+		pr_info("split: XFS isn't loaded: its calls won't be held, and its log is nobody's; next, if it is in use: modprobe xfs, and load split again\n");
+}
+
 static void split_forget(void)
 {
 	split_each_hook(split_forget_function);
 	module_put(split_hooking.ext4->owner);
+	if (split_hooking.xfs)
+		module_put(split_hooking.xfs->owner);
 }
 
 /**
@@ -300,6 +315,7 @@ int __init split_hooks_init(void)
 		pr_err("split: there is no ext4, whose calls it gates; next: modprobe ext4\n");
 		return -ENODEV;
 	}
+	split_find_xfs();
 	err = split_find_tracepoints() ?: split_each_hook(split_find_function);
 	if (err)
 		split_forget();

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * XFS: its gates, and who caused what it logs.
+ *
+ * Changes gather in memory (the committed item list) until they are pushed to the log: from
+ * then on what the log is given is caused by all who have committed transactions to that
+ * push, in the proportion of their number.  A log's writes tell by their flags that they are
+ * such, and are given by whichever task needs them written, so that it is the log that knows
+ * for whom (split_log_tag_of_bio()), not the task.
+ *
+ * Kernel threads that allocate blocks for a file's data, or note that it has been written, do
+ * so for who made the file dirty last.
+ *
+ * What the log has is written to its place for nobody: XFS's buffers aren't in the page cache.
+ *
+ * A log is known by its mount, which leads all of XFS's own structures that are met here by
+ * their first members (6.1 and 6.12: xfs_cil_ctx.cil, xfs_cil.xc_log, xlog.l_mp).  They are
+ * read as memory that may be anything, and only compared: if a kernel has them elsewhere the
+ * log is nobody's, and tests/guest/split-xfs.sh fails.
+ *
+ * Source: the split-level paper, section 4.2, which leaves XFS's log without causes.
+ */
+#include "core.h"
+
+#include "../compat/blkdev.h"
+
+#include <linux/iomap.h>
+#include <linux/uaccess.h>
+
+/* The flags of a write to a log. */
+#define SPLIT_LOG_FLAGS (REQ_META | REQ_SYNC | REQ_IDLE)
+
+/* What the first member of something points to; NULL if that can't be read. */
+static const void *split_first_member(const void *of)
+{
+	const void *first;
+
+	return of && !get_kernel_nofault(first, (const void *const *)of) ? first : NULL;
+}
+
+/**
+ * split_log_tag_of_bio() - for whom a file system's log is written
+ * @bio: what is written
+ * @flags: its operation's
+ * @tag: becomes their tag, to be given to causes_put()
+ *
+ * In any context, under RCU.  Return: whether it is a log's, and the causes are known.
+ */
+bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag)
+{
+	struct super_block *sb;
+
+	if ((flags & SPLIT_LOG_FLAGS) != SPLIT_LOG_FLAGS)
+		return false;
+	sb = sluice_bdev_super(bio->bi_bdev);
+	return sb && split_log_pushed(sb->s_fs_info, tag);
+}
+
+/* Hooks */
+
+/* The current task has changed what will be logged. */
+static void notrace split_at_log_commit(unsigned long ip, unsigned long parent_ip,
+					struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	const void *mount = split_first_member(sluice_ftrace_arg(regs, 0));
+	bool journal;
+	u32 tag;
+
+	preempt_disable_notrace();
+	if (mount) {
+		tag = split_tag_of_task(&journal);
+		split_log(mount, 0, tag, 1, 0);
+		causes_put(split_causes, tag);
+	}
+	preempt_enable_notrace();
+}
+
+/* A push is about to write to the log. */
+static void notrace split_at_log_write(unsigned long ip, unsigned long parent_ip,
+				       struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	const void *push = sluice_ftrace_arg(regs, 0);
+	const void *log = split_first_member(split_first_member(push));
+	const void *mount = split_first_member(log);
+
+	preempt_disable_notrace();
+	if (mount)
+		split_log_push(mount, push);
+	preempt_enable_notrace();
+}
+
+/* A kernel thread works on a file's data from now on. */
+static void split_work_for(const struct inode *inode)
+{
+	u32 tag;
+
+	preempt_disable_notrace();
+	if ((current->flags & PF_KTHREAD) && split_find_sb(inode->i_sb) &&
+	    split_tag_of_inode(inode, &tag))
+		split_proxy_begin(tag, false);
+	preempt_enable_notrace();
+}
+
+/* Blocks are looked for, and perhaps allocated. */
+static void notrace split_at_map_blocks(unsigned long ip, unsigned long parent_ip,
+					struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	split_work_for(sluice_ftrace_arg(regs, 1));
+}
+
+/* Writeback of a file ends. */
+static void split_at_file_end(void *unused, struct inode *inode, struct writeback_control *wbc,
+			      unsigned long pages)
+{
+	split_proxy_end(false);
+}
+
+/* Data has been written. */
+static void notrace split_at_written(unsigned long ip, unsigned long parent_ip,
+				     struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	const struct iomap_ioend *ioend = sluice_ftrace_arg(regs, 0);
+
+	split_work_for(ioend->io_inode);
+}
+
+/* And that has been noted. */
+static void notrace split_at_noted(unsigned long ip, unsigned long parent_ip,
+				   struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	split_proxy_end(false);
+}
+
+struct split_hook split_xfs_hooks[] = {
+	SPLIT_WATCH("xlog_cil_commit", NULL, split_at_log_commit),
+	SPLIT_WATCH("xlog_cil_set_ctx_write_state", NULL, split_at_log_write),
+	SPLIT_WATCH("xfs_map_blocks", NULL, split_at_map_blocks),
+	SPLIT_WATCH("xfs_end_ioend", NULL, split_at_written),
+	SPLIT_WATCH("iomap_finish_ioends", iomap_finish_ioends, split_at_noted),
+	SPLIT_GATE("xfs_file_write_iter", NULL, split_at_write),
+	SPLIT_GATE("xfs_file_fsync", NULL, split_at_fsync),
+	SPLIT_GATE("xfs_fs_sync_fs", NULL, split_at_sync),
+	{},
+};
+
+struct split_probe split_xfs_probes[] = {
+	{ .name = "writeback_single_inode", .function = split_at_file_end },
+	{},
+};
