@@ -80,5 +80,7 @@ SCHEDULERS = {
         Scheduler("afq", "afq", {}, (), SPLIT),
         # What the split framework costs by itself; its knobs are for tests.
         Scheduler("split-noop", "split-noop", {}, (), SPLIT),
+        # The same elevator without the framework.
+        Scheduler("split-fifo", "split-fifo", {}, (), (*SPLIT, "split-noop")),
     )
 }

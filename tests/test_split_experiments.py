@@ -210,10 +210,10 @@ READING = "writeback-instructions-per-page"
 
 
 def costs(read: float = 1.0, write: float = 60.0, page: float = 15.0, at: int = 1) -> list[Cell]:
-    """What split-noop costs beside `at` processes: reads in parts of none's, the others as instructions added."""
+    """What split-noop costs beside `at` processes: reads in parts of split-fifo's, the others as instructions added."""
     found = []
     for count in (1, 10, 100):
-        for scheduler in ("none", "split-noop"):
+        for scheduler in ("split-fifo", "split-noop"):
             ours = scheduler == "split-noop" and count == at
             reads = 14000 * (read if ours else 1.0)
             found.append(replace(cell(scheduler, f"direct-read-{count}", device="null"), instructions_per_io=reads))
@@ -236,7 +236,7 @@ def test_a_cheap_framework_holds_and_a_dear_one_fails(at: int) -> None:
 def test_what_was_preempted_costs_nothing() -> None:
     rows = tables(OVERHEAD, costs())["4 KiB buffered writes that make a page dirty, instructions"].rows
     assert rows == (
-        ("none", "7,400", "0", "7,400", "0", "7,400", "0"),
+        ("split-fifo", "7,400", "0", "7,400", "0", "7,400", "0"),
         ("split-noop", "7,460", "60.0", "7,400", "0", "7,400", "0"),
     )
 

@@ -11,6 +11,9 @@
  *		the set again
  *
  * "forget" 1 leaves what is held without an answer, as a faulty policy would.
+ *
+ * split-fifo is the same elevator without the framework, to compare with: the paper's Figure 9
+ * compares no-op schedulers at both.
  */
 #include "../elevator/request-set.h"
 #include "split.h"
@@ -21,7 +24,7 @@
 #define NOOP_ANSWER_JIFFIES msecs_to_jiffies(SPLIT_ANSWER_MS / 4)
 
 /**
- * struct noop_data - one queue's scheduler
+ * struct noop_data - one queue's scheduler; split-fifo's is @lock and @waiting
  * @lock: guards @waiting and @held; taken from any context
  * @waiting: requests, in order
  * @held: calls, in order
@@ -61,7 +64,7 @@ static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	rq = list_first_entry_or_null(&noop->waiting, struct request, queuelist);
 	if (rq)
 		list_del_init(&rq->queuelist);
-	if (rq)
+	if (rq && noop->device)
 		split_dispatch(noop->device, rq);
 	spin_unlock_irqrestore(&noop->lock, flags);
 	return rq;
@@ -76,7 +79,8 @@ static void noop_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *l
 
 	list_for_each_entry(rq, list, queuelist) {
 		trace_block_rq_insert(rq);
-		split_insert(noop->device, rq);
+		if (noop->device)
+			split_insert(noop->device, rq);
 	}
 	spin_lock_irqsave(&noop->lock, flags);
 	if (sluice_insert_at_head(ins))
@@ -150,7 +154,7 @@ static void noop_let_go(struct noop_data *noop)
 /* Life of the scheduler */
 
 /* Called with the queue frozen. */
-static int noop_init_sched(struct request_queue *q, struct elevator_queue *eq)
+static int fifo_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
 	struct noop_data *noop = kzalloc_node(sizeof(*noop), GFP_KERNEL, q->node);
 
@@ -159,28 +163,50 @@ static int noop_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	spin_lock_init(&noop->lock);
 	INIT_LIST_HEAD(&noop->waiting);
 	INIT_LIST_HEAD(&noop->held);
+	eq->elevator_data = noop;
+	return 0;
+}
+
+/* No elevator may do without. */
+static void fifo_finish_request(struct request *rq)
+{
+}
+
+/* Called with the queue frozen: every request has been finished. */
+static void fifo_exit_sched(struct elevator_queue *eq)
+{
+	struct noop_data *noop = eq->elevator_data;
+
+	WARN_ON_ONCE(!list_empty(&noop->waiting) || !list_empty(&noop->held));
+	kfree(noop);
+}
+
+static int noop_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct noop_data *noop;
+	int err = fifo_init_sched(q, eq);
+
+	if (err)
+		return err;
+	noop = eq->elevator_data;
 	noop->device = split_attach(q, &noop_ops, noop);
 	if (IS_ERR(noop->device)) {
-		int err = PTR_ERR(noop->device);
-
+		err = PTR_ERR(noop->device);
 		kfree(noop);
 		return err;
 	}
 	timer_setup(&noop->answer, noop_answer, 0);
 	mod_timer(&noop->answer, jiffies + NOOP_ANSWER_JIFFIES);
-	eq->elevator_data = noop;
 	return 0;
 }
 
-/* Called with the queue frozen: every request has been finished. */
 static void noop_exit_sched(struct elevator_queue *eq)
 {
 	struct noop_data *noop = eq->elevator_data;
 
 	split_detach(noop->device);
 	timer_shutdown_sync(&noop->answer);
-	WARN_ON_ONCE(!list_empty(&noop->waiting) || !list_empty(&noop->held));
-	kfree(noop);
+	fifo_exit_sched(eq);
 }
 
 /* Knobs */
@@ -226,6 +252,7 @@ static sluice_attr_t noop_attrs[] = {
 };
 
 SLUICE_INIT_SCHED(noop_init_sched_op, noop_init_sched)
+SLUICE_INIT_SCHED(fifo_init_sched_op, fifo_init_sched)
 
 static struct elevator_type noop_type = {
 	.ops = {
@@ -243,13 +270,34 @@ static struct elevator_type noop_type = {
 	.elevator_owner = THIS_MODULE,
 };
 
+static struct elevator_type fifo_type = {
+	.ops = {
+		.init_sched		= fifo_init_sched_op,
+		.exit_sched		= fifo_exit_sched,
+		.insert_requests	= noop_insert_requests,
+		.has_work		= noop_has_work,
+		.dispatch_request	= noop_dispatch_request,
+		.finish_request		= fifo_finish_request,
+	},
+	.elevator_name = "split-fifo",
+	.elevator_owner = THIS_MODULE,
+};
+
 static int __init noop_init(void)
 {
-	return elv_register(&noop_type);
+	int err = elv_register(&noop_type);
+
+	if (err)
+		return err;
+	err = elv_register(&fifo_type);
+	if (err)
+		elv_unregister(&noop_type);
+	return err;
 }
 
 static void __exit noop_exit(void)
 {
+	elv_unregister(&fifo_type);
 	elv_unregister(&noop_type);
 }
 
@@ -260,3 +308,4 @@ MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("A split-level policy that decides nothing");
 MODULE_ALIAS("split-noop-iosched");
+MODULE_ALIAS("split-fifo-iosched");

@@ -53,6 +53,7 @@ scheduler() {
 	case $1 in
 	none | mq-deadline) ;;
 	kyber) load kyber-iosched ;;
+	split-fifo) load split-noop ;;
 	*) load "$1" ;;
 	esac
 	echo "$1" >"$Q/scheduler" || fail "the kernel refuses scheduler $1"
