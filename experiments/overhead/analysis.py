@@ -86,8 +86,8 @@ def figures(cells: Cells) -> list[Figure]:
     text = (
         "Guest instructions per I/O on null_blk, which completes inside the submission: the CPU alone is the limit, "
         "and one instruction takes one nanosecond. A read includes fio's own, a write is the system call and none "
-        "that was preempted; what is added is the difference to split-fifo, the same elevator as split-noop without the "
-        "framework. "
+        "that was preempted; what is added is the difference to split-fifo, the same elevator as split-noop without "
+        "the framework. "
         "The paper's Figure 9 shows throughput on an SSD, the same with and without the framework at 1 to 100 threads."
     )
     schedulers = list(dict.fromkeys(cell.scheduler for cell in cells))

@@ -99,6 +99,7 @@ static struct split_account *split_account_add(u64 cause)
 		account->id = split_account_id();
 	if (account->id) {
 		__set_bit(account->id, split_account_ids);
+		account->held = causes_refs(split_causes, account->id);
 		rcu_assign_pointer(split_accounts[account->id], account);
 		hash_add_rcu(split_account_table, &account->node, cause);
 		other = account;
@@ -109,14 +110,19 @@ static struct split_account *split_account_add(u64 cause)
 	return other;
 }
 
-/* Keeps a reference to an account that somebody has one to, instead of the last one there. */
+/*
+ * Has an account that somebody has a reference to be a cause, instead of the last one there:
+ * while it is one, its next request or page has but to count.
+ */
 static void split_account_keep(struct split_account *account)
 {
 	struct split_account **recent = &split_recent[hash_64(account->cause, SPLIT_RECENT_BITS)];
-	struct split_account *former = xchg(recent, split_account_get(account));
+	struct split_account *former;
 
+	causes_get(split_causes, account->id);
+	former = xchg(recent, account);
 	if (former)
-		split_account_put(former);
+		causes_put(split_causes, former->id);
 }
 
 /* Under RCU.  Return: an account with a reference, never NULL. */
@@ -237,6 +243,8 @@ size_t split_accounts_bytes(void)
 
 /**
  * split_accounts_exit() - the end of all accounts; warns if somebody has one
+ *
+ * There are causes still.
  */
 void split_accounts_exit(void)
 {
@@ -244,7 +252,7 @@ void split_accounts_exit(void)
 
 	for (i = 0; i < ARRAY_SIZE(split_recent); i++)
 		if (split_recent[i])
-			split_account_put(split_recent[i]);
+			causes_put(split_causes, split_recent[i]->id);
 	WARN_ON_ONCE(!bitmap_empty(split_account_ids, SPLIT_ACCOUNTS) ||
 		     refcount_read(&split_others.refs) != 1);
 }

@@ -29,7 +29,10 @@ static u32 split_tag(const struct request *rq)
 	return split_state(rq) >> SPLIT_TAG_SHIFT;
 }
 
-/* A request that a plug had in store was prepared for another operation. */
+/*
+ * A request that a plug has in store is prepared for any operation; a journal's alone is known
+ * to be one, and a write knows what it does when its pages have been asked.
+ */
 static enum split_use split_use(const struct request *rq)
 {
 	return op_is_write(req_op(rq)) ? (u32)split_state(rq) >> SPLIT_USE_SHIFT : SPLIT_READ;
@@ -47,89 +50,130 @@ static bool split_is_known(const struct request *rq)
 	return rq->rq_flags & SLUICE_RQF_SCHED;
 }
 
-/* Of a write by who isn't a journal; a page that is metadata knows so itself. */
-static enum split_use split_use_of_flags(blk_opf_t flags)
-{
-	return flags & REQ_META ? SPLIT_METADATA : SPLIT_DATA;
-}
-
-void split_prepare(struct request *rq)
+static noinline void split_prepare_for(struct request *rq)
 {
 	bool journal;
 	u32 tag;
 
 	rcu_read_lock();
 	tag = split_tag_of_task(&journal);
-	if (split_is_account(tag) && tag)
-		WRITE_ONCE(split_account_of_id(tag)->ioprio, get_current_ioprio());
 	rcu_read_unlock();
-	split_set(rq, tag, journal ? SPLIT_LOG : split_use_of_flags(rq->cmd_flags), 0);
+	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_READ, 0);
+}
+
+/* Every instruction counts, as in all that is done for a read. */
+void split_prepare(struct request *rq)
+{
+	struct split_account *account = NULL;
+
+	preempt_disable_notrace();
+	if (likely(!atomic_read(&split_proxies_active)))
+		account = split_account_hold_recent();
+	preempt_enable_notrace();
+	if (likely(account))
+		split_set(rq, account->id, SPLIT_READ, 0);
+	else
+		split_prepare_for(rq);
 }
 EXPORT_SYMBOL_GPL(split_prepare);
 
 void split_finish(struct request *rq)
 {
-	causes_put(split_causes, split_tag(rq));
+	u32 tag = split_tag(rq);
+
+	/* The request holds it. */
+	if (unlikely(!split_is_account(tag) ||
+		     !atomic_add_unless(rcu_dereference_raw(split_accounts[tag])->held, -1, 1)))
+		causes_put(split_causes, tag);
 }
 EXPORT_SYMBOL_GPL(split_finish);
 
 /**
  * struct split_trace - the causes of a request, as its pages are asked
  * @causes: of all pages asked but the last run of equal ones
- * @tag: of that run, held
+ * @tag: of that run
+ * @refs: how often it is held
  * @bytes: of that run
+ * @expected: what of them was expected, and is settled when the run ends
  * @use: what it does, as far as is known
  */
 struct split_trace {
 	struct causes causes;
 	u32 tag;
+	u32 refs;
 	u32 bytes;
+	u32 expected;
 	enum split_use use;
 };
 
-static void split_trace_flush(struct split_trace *trace)
+/* Settles a run. */
+static void split_trace_settle(struct split_device *device, struct split_trace *trace)
 {
+	if (trace->expected)
+		split_settle(device, trace->tag, trace->expected);
+	trace->expected = 0;
+}
+
+static void split_trace_flush(struct split_device *device, struct split_trace *trace)
+{
+	split_trace_settle(device, trace);
 	if (trace->bytes)
 		causes_gather(split_causes, &trace->causes, trace->tag, trace->bytes);
-	causes_put(split_causes, trace->tag);
+	causes_put_many(split_causes, trace->tag, trace->refs);
 	trace->bytes = 0;
+	trace->refs = 0;
 }
 
 /* @tag: held, given away. */
-static void split_trace_add(struct split_trace *trace, u32 tag, u32 bytes)
+static void split_trace_add(struct split_device *device, struct split_trace *trace, u32 tag,
+			    u32 bytes, u32 expected)
 {
-	if (tag == trace->tag) {
-		causes_put(split_causes, tag);
-	} else {
-		split_trace_flush(trace);
+	if (tag != trace->tag) {
+		split_trace_flush(device, trace);
 		trace->tag = tag;
 	}
+	trace->refs++;
 	trace->bytes += bytes;
+	trace->expected += expected;
 }
 
-/* What stays is a tag for all. */
-static u32 split_trace_end(struct split_trace *trace)
+/* What stays is a tag for all, held once. */
+static u32 split_trace_end(struct split_device *device, struct split_trace *trace)
 {
 	u32 tag = trace->tag;
 
-	if (!trace->causes.count)
+	if (!trace->causes.count) {
+		split_trace_settle(device, trace);
+		if (trace->refs > 1)
+			causes_put_many(split_causes, tag, trace->refs - 1);
 		return tag;
-	split_trace_flush(trace);
+	}
+	split_trace_flush(device, trace);
 	tag = causes_tag(split_causes, &trace->causes);
 	causes_release(split_causes, &trace->causes);
 	return tag;
 }
 
-/* Return: whether a page has a tag of its own, held. */
+/*
+ * Return: whether a page has a tag of its own, held; @expected becomes how much of it was
+ * expected.
+ */
 static bool split_trace_folio(struct split_device *device, struct split_trace *trace,
-			      struct folio *folio, u32 bytes, u32 *tag)
+			      struct folio *folio, u32 bytes, u32 *tag, u32 *expected)
 {
-	if (split_is_metadata(folio)) {
+	struct address_space *mapping = folio_mapping(folio);
+	const struct inode *host = mapping ? mapping->host : NULL;
+
+	*expected = 0;
+	if (!host)
+		return false;
+	if (S_ISBLK(host->i_mode)) {
 		if (trace->use == SPLIT_LOG)
 			return false;
 		trace->use = SPLIT_METADATA;
+		return split_tag_of_metadata(device, host, folio, bytes, tag);
 	}
-	if (!split_tag_of_folio(device, folio, bytes, tag))
+	if (!split_tag_of_data(device, host, folio, tag, expected))
 		return false;
 	if (trace->use == SPLIT_LOG)
 		trace->use = SPLIT_DATA;
@@ -141,7 +185,7 @@ static void split_trace_segment(struct split_device *device, struct split_trace 
 {
 	struct page *page = segment->bv_page + segment->bv_offset / PAGE_SIZE;
 	size_t offset = segment->bv_offset % PAGE_SIZE, left = segment->bv_len, bytes;
-	u32 tag;
+	u32 tag, expected;
 
 	for (; left; left -= bytes, offset += bytes) {
 		struct page *at = page + offset / PAGE_SIZE;
@@ -149,18 +193,28 @@ static void split_trace_segment(struct split_device *device, struct split_trace 
 		size_t before = folio_page_idx(folio, at) * PAGE_SIZE + offset % PAGE_SIZE;
 
 		bytes = min(left, folio_size(folio) - before);
-		if (!split_trace_folio(device, trace, folio, bytes, &tag)) {
+		if (!split_trace_folio(device, trace, folio, bytes, &tag, &expected)) {
 			tag = submitter;
 			causes_get(split_causes, tag);
 		}
-		split_trace_add(trace, tag, bytes);
+		split_trace_add(device, trace, tag, bytes, expected);
 	}
+}
+
+/* Of a write by who isn't a journal; a page that is metadata knows so itself. */
+static enum split_use split_use_of_flags(blk_opf_t flags)
+{
+	return flags & REQ_META ? SPLIT_METADATA : SPLIT_DATA;
 }
 
 /* Asks the pages of a write.  Under RCU. */
 static void split_trace_request(struct split_device *device, struct request *rq)
 {
-	struct split_trace trace = { .tag = split_tag(rq), .use = split_use(rq) };
+	struct split_trace trace = {
+		.tag = split_tag(rq),
+		.refs = 1,
+		.use = split_use(rq) == SPLIT_LOG ? SPLIT_LOG : split_use_of_flags(rq->cmd_flags),
+	};
 	struct req_iterator iter;
 	struct bio_vec segment;
 	u32 tag;
@@ -173,25 +227,33 @@ static void split_trace_request(struct split_device *device, struct request *rq)
 	causes_get(split_causes, trace.tag);
 	rq_for_each_bvec(segment, rq, iter)
 		split_trace_segment(device, &trace, &segment, split_tag(rq));
-	tag = split_trace_end(&trace);
+	tag = split_trace_end(device, &trace);
 	causes_put(split_causes, split_tag(rq));
 	split_set(rq, tag, trace.use, SPLIT_TRACED);
 }
 
-void split_insert(struct split_device *device, struct request *rq)
+void split_insert_write(struct split_device *device, struct request *rq)
 {
-	if (!split_is_known(rq) || (split_state(rq) & SPLIT_TRACED) || req_op(rq) != REQ_OP_WRITE)
+	if (!split_is_known(rq) || (split_state(rq) & SPLIT_TRACED))
 		return;
 	rcu_read_lock();
 	split_trace_request(device, rq);
 	rcu_read_unlock();
 }
-EXPORT_SYMBOL_GPL(split_insert);
+EXPORT_SYMBOL_GPL(split_insert_write);
 
 struct split_account *split_request_account(struct request *rq)
 {
 	u32 account = 0, weight = 0;
 	unsigned int count;
+
+	if (split_is_known(rq) && !op_is_write(req_op(rq))) {
+		struct split_account *reader = split_account_of_id(split_tag(rq));
+
+		if (reader->id)
+			WRITE_ONCE(reader->ioprio, req_get_ioprio(rq));
+		return reader;
+	}
 
 	if (split_is_known(rq)) {
 		const struct causes_member *member =
@@ -226,25 +288,35 @@ static u64 split_cost(struct split_device *device, const struct request *rq)
 	return cost_request(&device->model, &device->head, &io);
 }
 
-void split_dispatch(struct split_device *device, struct request *rq)
+/* Under RCU. */
+static noinline void split_charge(struct split_device *device, const struct request *rq)
 {
 	const struct causes_member *member;
+	u64 cost = split_cost(device, rq);
 	struct causes_split costs;
 	unsigned int count;
-	u64 cost;
 
-	if (!split_is_known(rq) || (split_state(rq) & SPLIT_CHARGED))
-		return;
-	split_set(rq, split_tag(rq), split_use(rq), SPLIT_TRACED | SPLIT_CHARGED);
-	cost = split_cost(device, rq);
-	rcu_read_lock();
-	split_note(device, split_tag(rq), split_bytes(rq), split_use(rq));
 	member = causes_members(split_causes, split_tag(rq), &count);
+	for (causes_split(&costs, cost, member, count); count--; member++)
+		device->ops->charge(device->data, split_account_of_id(member->account),
+				    causes_part(&costs, member->weight));
+}
+
+/* The policy's lock keeps the processor, which is as good as RCU. */
+void split_dispatch(struct split_device *device, struct request *rq)
+{
+	unsigned long state = split_state(rq);
+	u32 tag = split_tag(rq), bytes = split_bytes(rq);
+	enum split_use use = split_use(rq);
+
+	if (!split_is_known(rq) || (state & SPLIT_CHARGED))
+		return;
+	rq->elv.priv[0] = (void *)(state | SPLIT_CHARGED);
+	if (unlikely(!split_is_account(tag) ||
+		     !split_note_account(device, split_account_of_id(tag), bytes, use)))
+		split_note(device, tag, bytes, use);
 	if (device->ops->charge)
-		for (causes_split(&costs, cost, member, count); count--; member++)
-			device->ops->charge(device->data, split_account_of_id(member->account),
-					    causes_part(&costs, member->weight));
-	rcu_read_unlock();
+		split_charge(device, rq);
 }
 EXPORT_SYMBOL_GPL(split_dispatch);
 

@@ -560,6 +560,32 @@ void causes_put(struct causes_table *table, u32 tag)
 	spin_unlock_irqrestore(&table->lock, flags);
 }
 
+/**
+ * causes_put_many() - several less of a tag
+ * @table: the table
+ * @tag: held by the caller as often
+ * @count: how many, at least 1
+ *
+ * In any context.
+ */
+void causes_put_many(struct causes_table *table, u32 tag, u32 count)
+{
+	atomic_sub(count - 1, &causes_place(table, tag)->refs);
+	causes_put(table, tag);
+}
+
+/**
+ * causes_refs() - how often an account is a cause
+ * @table: the table
+ * @account: its number
+ *
+ * For who counts where each instruction does: up, if it isn't 0, and down, unless to 0.
+ */
+atomic_t *causes_refs(const struct causes_table *table, u32 account)
+{
+	return &table->place[account].refs;
+}
+
 /* Whether all of @newer is in @former, with as much weight. */
 static bool causes_covers(const struct causes_place *former, const struct causes_place *newer)
 {

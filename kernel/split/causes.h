@@ -106,6 +106,8 @@ u32 causes_unite(struct causes_table *table, u32 former, u32 newer);
 void causes_get(struct causes_table *table, u32 tag);
 bool causes_try_get(struct causes_table *table, u32 tag);
 void causes_put(struct causes_table *table, u32 tag);
+atomic_t *causes_refs(const struct causes_table *table, u32 account);
+void causes_put_many(struct causes_table *table, u32 tag, u32 count);
 const struct causes_member *causes_members(const struct causes_table *table, u32 tag,
 					   unsigned int *count);
 

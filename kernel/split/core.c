@@ -484,9 +484,11 @@ static void split_ledger_show(const struct split_device *device, unsigned int id
 		seq_printf(m, "cgroup=%llu", cause_cgroup_id(ledger->cause));
 	else
 		seq_printf(m, "process=%d", ledger->tgid);
-	seq_printf(m, " read=%llu data=%llu metadata=%llu log=%llu dirty=%llu\n",
-		   ledger->bytes[SPLIT_READ], ledger->bytes[SPLIT_DATA],
-		   ledger->bytes[SPLIT_METADATA], ledger->bytes[SPLIT_LOG], ledger->pending.bytes);
+	seq_printf(m, " read=%lld data=%lld metadata=%lld log=%lld dirty=%llu\n",
+		   atomic64_read(&ledger->bytes[SPLIT_READ]),
+		   atomic64_read(&ledger->bytes[SPLIT_DATA]),
+		   atomic64_read(&ledger->bytes[SPLIT_METADATA]),
+		   atomic64_read(&ledger->bytes[SPLIT_LOG]), ledger->pending.bytes);
 }
 
 /* split/ledger: a line per device and account; what is nobody's is process 0's. */
@@ -534,6 +536,7 @@ static int __init split_init(void)
 		causes_create(SPLIT_ACCOUNTS, CAUSES_SMALL, CAUSES_LARGE, split_account_held);
 	if (!split_causes)
 		return -ENOMEM;
+	split_others.held = causes_refs(split_causes, 0);
 	err = split_hooks_init();
 	if (err) {
 		causes_destroy(split_causes);
@@ -554,8 +557,8 @@ static void __exit split_exit(void)
 	debugfs_remove(split_debugfs);
 	split_hooks_exit();
 	rcu_barrier();
-	WARN_ON_ONCE(!causes_destroy(split_causes));
 	split_accounts_exit();
+	WARN_ON_ONCE(!causes_destroy(split_causes));
 }
 
 module_init(split_init);

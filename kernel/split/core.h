@@ -27,18 +27,18 @@ enum split_use { SPLIT_READ, SPLIT_DATA, SPLIT_METADATA, SPLIT_LOG, SPLIT_USES }
 
 /**
  * struct split_ledger - an account on a device
- * @lock: guards the rest; taken under a policy's lock, and none is taken under it
+ * @lock: guards the rest but @bytes; taken under a policy's lock, and none is taken under it
  * @cause: of the account; what is here of another one is void
  * @tgid: of the account
  * @pending: its dirty data
  * @bytes: its part of what was dispatched
  */
 struct split_ledger {
-	spinlock_t lock; /* guards the rest */
+	spinlock_t lock; /* guards what follows, but bytes */
 	u64 cause;
 	pid_t tgid;
 	struct cost_pending pending;
-	u64 bytes[SPLIT_USES];
+	atomic64_t bytes[SPLIT_USES];
 };
 
 /**
@@ -94,6 +94,8 @@ static __always_inline struct split_device *split_find_sb(const struct super_blo
 	return sb->s_bdev ? split_find(bdev_get_queue(sb->s_bdev)) : NULL;
 }
 
+extern struct causes_table *split_causes;
+
 bool split_is_inside(void);
 int split_enter(struct split_call *call);
 void split_leave(struct split_call *call, ssize_t result);
@@ -136,16 +138,44 @@ static __always_inline struct split_account *split_account_recent(void)
 }
 
 void split_account_held(u32 id, bool held);
+
+/* The current task's account, if it was met lately, as a cause; else NULL.  Under RCU. */
+static __always_inline struct split_account *split_account_hold_recent(void)
+{
+	struct split_account *account = split_account_recent();
+
+	if (!account || !atomic_inc_not_zero(account->held))
+		return NULL;
+	if (likely(split_account_of_id(account->id) == account))
+		return account;
+	causes_put(split_causes, account->id);
+	return NULL;
+}
+
+/* Notes a request of one account.  Return: whether the account has its place in the ledger. */
+static __always_inline bool split_note_account(struct split_device *device,
+					       const struct split_account *account, u64 bytes,
+					       enum split_use use)
+{
+	struct split_ledger *ledger = &device->ledger[account->id];
+
+	/* It keeps its place while it is a cause. */
+	if (unlikely(smp_load_acquire(&ledger->cause) != account->cause))
+		return false;
+	atomic64_add(bytes, &ledger->bytes[use]);
+	return true;
+}
 void split_accounts_show(struct seq_file *m);
 size_t split_accounts_bytes(void);
 void split_accounts_exit(void);
 
-extern struct causes_table *split_causes;
-
 u32 split_tag_of_task(bool *journal);
 bool split_tag_of_inode(const struct inode *inode, u32 *tag);
-bool split_is_metadata(struct folio *folio);
-bool split_tag_of_folio(struct split_device *device, struct folio *folio, u32 bytes, u32 *tag);
+u64 split_settle(struct split_device *device, u32 tag, u64 bytes);
+bool split_tag_of_metadata(struct split_device *device, const struct inode *host,
+			   struct folio *folio, u32 bytes, u32 *tag);
+bool split_tag_of_data(struct split_device *device, const struct inode *host, struct folio *folio,
+		       u32 *tag, u32 *expected);
 bool split_tag_metadata(struct folio *folio, u32 tag, bool first);
 void split_memory_is_scarce(void);
 int split_memory_on(void);

@@ -91,10 +91,11 @@ static void split_open(struct split_ledger *ledger, const struct split_account *
 	lockdep_assert_held(&ledger->lock);
 	if (ledger->cause == account->cause)
 		return;
-	ledger->cause = account->cause;
 	ledger->tgid = account->tgid;
 	ledger->pending = (struct cost_pending){};
 	memset(ledger->bytes, 0, sizeof(ledger->bytes));
+	/* Who finds his name finds the rest as his. */
+	smp_store_release(&ledger->cause, account->cause);
 }
 
 /* The policy first: what is in the ledger may be settled at once. */
@@ -147,8 +148,15 @@ static void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 co
 				  causes_part(&costs, member->weight));
 }
 
-/* Data of a tag is submitted now, or was freed.  Return: what was expected of it. */
-static u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
+/**
+ * split_settle() - data of a tag is submitted now, or was freed
+ * @device: whither
+ * @tag: held
+ * @bytes: how much of what was expected
+ *
+ * In any context, under RCU.  Return: what it was expected to cost.
+ */
+u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
 {
 	const struct causes_member *member;
 	struct causes_split parts;
@@ -166,13 +174,16 @@ static u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
 
 static void split_note_part(struct split_device *device, u32 id, u64 bytes, enum split_use use)
 {
+	const struct split_account *account = split_account_of_id(id);
 	struct split_ledger *ledger = &device->ledger[id];
 	unsigned long flags;
 
+	if (likely(split_note_account(device, account, bytes, use)))
+		return;
 	spin_lock_irqsave(&ledger->lock, flags);
-	split_open(ledger, split_account_of_id(id));
-	ledger->bytes[use] += bytes;
+	split_open(ledger, account);
 	spin_unlock_irqrestore(&ledger->lock, flags);
+	atomic64_add(bytes, &ledger->bytes[use]);
 }
 
 /**
@@ -238,12 +249,9 @@ u32 split_tag_of_task(bool *journal)
 	*journal = false;
 	if (atomic_read(&split_proxies_active) && split_proxy_tag(&tag, journal))
 		return tag;
-	account = split_account_recent();
-	if (likely(account && causes_try_get(split_causes, account->id))) {
-		if (likely(split_account_of_id(account->id) == account))
-			return account->id;
-		causes_put(split_causes, account->id);
-	}
+	account = split_account_hold_recent();
+	if (likely(account))
+		return account->id;
 	account = split_account_of_task();
 	tag = account->id;
 	causes_get(split_causes, tag);
@@ -266,14 +274,6 @@ bool split_tag_of_inode(const struct inode *inode, u32 *tag)
 	return READ_ONCE(file->inode) == inode && causes_try_get(split_causes, *tag);
 }
 
-/* Whether a folio is of a device's own page cache. */
-bool split_is_metadata(struct folio *folio)
-{
-	struct address_space *mapping = folio_mapping(folio);
-
-	return mapping && mapping->host && S_ISBLK(mapping->host->i_mode);
-}
-
 /* How many blocks of a locked page, or one being written, are to be written, or are being. */
 static unsigned int split_changes(struct folio *folio)
 {
@@ -290,41 +290,55 @@ static unsigned int split_changes(struct folio *folio)
 }
 
 /**
- * split_tag_of_folio() - the tag of data that is submitted; what was expected of it is settled
- * @device: whither; a folio of another one's file has no tag here
+ * split_tag_of_metadata() - the tag of a device's own page that is written
+ * @device: whither; another one's page has no tag here
+ * @host: of the page
  * @folio: where the data is
  * @bytes: how much
  * @tag: becomes the tag, to be given to causes_put()
  *
+ * In any context, under RCU.  Return: whether it has one.
+ */
+bool split_tag_of_metadata(struct split_device *device, const struct inode *host,
+			   struct folio *folio, u32 bytes, u32 *tag)
+{
+	u32 *slot = split_slot(folio);
+
+	if (!slot || split_find(bdev_get_queue(I_BDEV((struct inode *)host))) != device ||
+	    !split_take(slot, tag))
+		return false;
+	if (bytes < folio_size(folio) && split_changes(folio) > 1) {
+		causes_get(split_causes, *tag);
+		split_leave_tag(slot, *tag);
+	}
+	return true;
+}
+
+/**
+ * split_tag_of_data() - the tag of a file's page that is written
+ * @device: whither; a page of another one's file has no tag here
+ * @host: the file
+ * @folio: where the data is
+ * @tag: becomes the tag, to be given to causes_put()
+ * @expected: becomes how many bytes were expected, which the caller has to settle
+ *
  * In any context, under RCU.  Data that has become dirty again since its writing began keeps
- * the tag as well.  What is submitted in pieces is settled with the first, and the others
- * are whose the file was last.
+ * the tag as well.  What is submitted in pieces was expected as the first of them, and the
+ * others are whose the file was last.
  *
  * Return: whether it has one.
  */
-bool split_tag_of_folio(struct split_device *device, struct folio *folio, u32 bytes, u32 *tag)
+bool split_tag_of_data(struct split_device *device, const struct inode *host, struct folio *folio,
+		       u32 *tag, u32 *expected)
 {
-	struct address_space *mapping = folio_mapping(folio);
-	struct inode *host = mapping ? mapping->host : NULL;
 	u32 *slot = split_slot(folio);
 
-	if (!host || !slot)
-		return false;
-	if (S_ISBLK(host->i_mode)) {
-		if (split_find(bdev_get_queue(I_BDEV(host))) != device || !split_take(slot, tag))
-			return false;
-		if (bytes < folio_size(folio) && split_changes(folio) > 1) {
-			causes_get(split_causes, *tag);
-			split_leave_tag(slot, *tag);
-		}
-		return true;
-	}
 	/* Else a process writes directly from where it has mapped a file. */
-	if (!folio_test_writeback(folio) || split_find_sb(host->i_sb) != device)
+	if (!slot || !folio_test_writeback(folio) || split_find_sb(host->i_sb) != device)
 		return false;
 	if (!split_take(slot, tag))
 		return split_tag_of_inode(host, tag);
-	split_settle(device, *tag, folio_size(folio));
+	*expected = folio_size(folio);
 	if (folio_test_dirty(folio)) {
 		causes_get(split_causes, *tag);
 		split_leave_tag(slot, *tag);

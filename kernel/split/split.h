@@ -112,6 +112,7 @@ enum split_kind {
  * @ioprio: I/O priority of whoever was found to have this account last
  * @tgid: for people to read; 0 for a cgroup
  * @refs: references
+ * @held: how often it is a cause; the framework's
  * @node: by @cause
  * @rcu: frees it
  *
@@ -125,6 +126,7 @@ struct split_account {
 	unsigned short ioprio;
 	pid_t tgid;
 	refcount_t refs;
+	atomic_t *held;
 	struct hlist_node node;
 	struct rcu_head rcu;
 };
@@ -322,6 +324,8 @@ void split_write_back(struct split_call *call);
  */
 void split_prepare(struct request *rq);
 
+void split_insert_write(struct split_device *device, struct request *rq);
+
 /**
  * split_insert() - find out who caused a request
  * @device: what split_attach() returned
@@ -331,7 +335,11 @@ void split_prepare(struct request *rq);
  * In process context, without the policy's lock.  Calls settle() for those whose data it
  * writes.  A request that is inserted again, after the driver had it, keeps its causes.
  */
-void split_insert(struct split_device *device, struct request *rq);
+static __always_inline void split_insert(struct split_device *device, struct request *rq)
+{
+	if (req_op(rq) == REQ_OP_WRITE)
+		split_insert_write(device, rq);
+}
 
 /**
  * split_request_account() - the account that a request is for, or most of it
