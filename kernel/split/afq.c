@@ -613,16 +613,32 @@ static void afq_settle(void *data, struct split_account *account, u64 cost)
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
-static void afq_charge(void *data, struct split_account *account, u64 cost)
+static void afq_bill(struct afq_data *afq, struct split_account *account, u64 cost)
 {
-	struct afq_data *afq = data;
 	struct afq_client *client = afq_client(afq, account);
 
 	lockdep_assert_held(&afq->lock);
 	client->paid = jiffies;
 	client->charged += cost;
-	afq->cost += cost;
 	stride_charge(afq_stride(afq, client), &client->stride, cost);
+}
+
+static void afq_demand(void *data, struct split_account *account, u64 cost)
+{
+	struct afq_data *afq = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	afq_bill(afq, account, cost);
+	spin_unlock_irqrestore(&afq->lock, flags);
+}
+
+static void afq_charge(void *data, struct split_account *account, u64 cost)
+{
+	struct afq_data *afq = data;
+
+	afq->cost += cost;
+	afq_bill(afq, account, cost);
 }
 
 static const struct split_ops afq_ops = {
@@ -632,6 +648,7 @@ static const struct split_ops afq_ops = {
 	.leave = afq_leave,
 	.expect = afq_expect,
 	.settle = afq_settle,
+	.demand = afq_demand,
 	.charge = afq_charge,
 };
 

@@ -282,10 +282,37 @@ static u64 split_cost(struct split_device *device, const struct request *rq)
 		.at = blk_rq_pos(rq) << SECTOR_SHIFT,
 		.bytes = split_bytes(rq),
 		.op = op_is_write(req_op(rq)) ? COST_WRITE : COST_READ,
-		.flush = rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA),
+		.flush = rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA) || rq->rq_flags & RQF_FLUSH_SEQ,
 	};
 
 	return cost_request(&device->model, &device->head, &io);
+}
+
+/**
+ * split_commit() - what a journal of a device is given from now on is another commit
+ * @device: that the journal is on
+ * @own: how many bytes it has of its own
+ *
+ * In any context.
+ */
+void split_commit(struct split_device *device, u32 own)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&device->log_lock, flags);
+	cost_commit(&device->log, own);
+	spin_unlock_irqrestore(&device->log_lock, flags);
+}
+
+/* What of a journal's write is left to its causes, once those have paid who wanted it. */
+static u64 split_cost_of_log(struct split_device *device, const struct request *rq, u64 cost)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&device->log_lock, flags);
+	cost = cost_log_written(&device->model, &device->log, split_bytes(rq), cost);
+	spin_unlock_irqrestore(&device->log_lock, flags);
+	return cost;
 }
 
 /* Under RCU. */
@@ -296,6 +323,8 @@ static noinline void split_charge(struct split_device *device, const struct requ
 	struct causes_split costs;
 	unsigned int count;
 
+	if (device->ops->demand && split_use(rq) == SPLIT_LOG)
+		cost = split_cost_of_log(device, rq, cost);
 	member = causes_members(split_causes, split_tag(rq), &count);
 	for (causes_split(&costs, cost, member, count); count--; member++)
 		device->ops->charge(device->data, split_account_of_id(member->account),

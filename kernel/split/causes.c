@@ -586,6 +586,30 @@ atomic_t *causes_refs(const struct causes_table *table, u32 account)
 	return &table->place[account].refs;
 }
 
+/**
+ * causes_includes() - whether an account is in a set
+ * @table: the table
+ * @tag: which may be given back meanwhile
+ * @account: the account's number
+ *
+ * In any context.  Return: whether it was, at some moment.
+ */
+bool causes_includes(const struct causes_table *table, u32 tag, u32 account)
+{
+	const struct causes_place *place = causes_place(table, tag);
+	u16 at = tag & CAUSES_NOWHERE;
+	bool included = false;
+	unsigned int i;
+
+	if (at < table->accounts)
+		return at == account;
+	for (i = 0; i < READ_ONCE(place->count); i++)
+		included |= READ_ONCE(place->member[i].account) == account;
+	/* Pairs with who settles in the place: it has another generation before that. */
+	smp_rmb();
+	return included && causes_tag_of(table, at) == tag;
+}
+
 /* Whether all of @newer is in @former, with as much weight. */
 static bool causes_covers(const struct causes_place *former, const struct causes_place *newer)
 {

@@ -105,6 +105,7 @@ u32 causes_tag(struct causes_table *table, const struct causes *causes);
 u32 causes_unite(struct causes_table *table, u32 former, u32 newer);
 void causes_get(struct causes_table *table, u32 tag);
 bool causes_try_get(struct causes_table *table, u32 tag);
+bool causes_includes(const struct causes_table *table, u32 tag, u32 account);
 void causes_put(struct causes_table *table, u32 tag);
 atomic_t *causes_refs(const struct causes_table *table, u32 account);
 void causes_put_many(struct causes_table *table, u32 tag, u32 count);

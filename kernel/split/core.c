@@ -43,6 +43,8 @@ struct split_bucket {
 	struct hlist_head calls;
 };
 
+/* Devices with a closed gate: while there is none nobody looks for one. */
+atomic_t split_closed_devices;
 struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];
 static DEFINE_SPINLOCK(split_devices_lock); /* guards changes of split_devices */
 static struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
@@ -109,6 +111,14 @@ static void split_put(struct split_device *device)
 		call_rcu(&device->rcu, split_free);
 }
 
+static void split_set_closed(struct split_device *device, unsigned int kinds)
+{
+	bool was_closed = xchg(&device->closed, kinds);
+
+	if (was_closed != !!kinds)
+		atomic_add(kinds ? 1 : -1, &split_closed_devices);
+}
+
 /* The hold */
 
 /* Ends a hold, if nobody else has, and tells the policy. */
@@ -156,7 +166,7 @@ static void split_eject(struct split_device *device, const struct split_call *ca
 {
 	if (cmpxchg(&device->state, SPLIT_ATTACHED, SPLIT_EJECTED) != SPLIT_ATTACHED)
 		return;
-	WRITE_ONCE(device->closed, SPLIT_NONE);
+	split_set_closed(device, SPLIT_NONE);
 	pr_err("split: %s: policy %s left a %s of process %d unanswered for %u ms and is ejected; next: choose a scheduler for %s again\n",
 	       device->disk, device->ops->name, split_kinds[call->kind], call->task->pid,
 	       SPLIT_ANSWER_MS, device->disk);
@@ -244,6 +254,23 @@ static bool split_ask(struct split_call *call)
 	return go;
 }
 
+/* The caller wants something to be durable, and pays his part of what that costs. */
+static void split_demand(struct split_call *call)
+{
+	struct split_device *device = call->device;
+	unsigned long flags;
+	u64 cost;
+
+	rcu_read_lock();
+	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->demand) {
+		spin_lock_irqsave(&device->log_lock, flags);
+		cost = cost_demand(&device->log);
+		spin_unlock_irqrestore(&device->log_lock, flags);
+		device->ops->demand(device->data, call->account, cost);
+	}
+	rcu_read_unlock();
+}
+
 /**
  * split_enter() - a call of the current task has come to a closed gate
  * @call: on the stack, with what it does
@@ -254,15 +281,19 @@ static bool split_ask(struct split_call *call)
  */
 int split_enter(struct split_call *call)
 {
+	int result = 0;
+
 	INIT_LIST_HEAD(&call->node);
 	call->task = current;
 	call->ioprio = get_current_ioprio();
 	call->began = jiffies;
 	call->answered = jiffies;
 	call->state = call->nowait ? SPLIT_LET_GO : SPLIT_HELD;
-	if (split_ask(call))
-		return 0;
-	return call->nowait ? -EAGAIN : split_wait(call);
+	if (!split_ask(call))
+		result = call->nowait ? -EAGAIN : split_wait(call);
+	if (!result && (call->durable || BIT(call->kind) & SPLIT_DURABLE))
+		split_demand(call);
+	return result;
 }
 
 /**
@@ -289,11 +320,11 @@ void split_leave(struct split_call *call, ssize_t result)
 
 void split_close(struct split_device *device, unsigned int kinds)
 {
-	WRITE_ONCE(device->closed, kinds);
+	split_set_closed(device, kinds);
 	/* Pairs with split_eject(): one of the two opens the gates of an ejected policy. */
 	smp_mb();
 	if (READ_ONCE(device->state) != SPLIT_ATTACHED)
-		WRITE_ONCE(device->closed, SPLIT_NONE);
+		split_set_closed(device, SPLIT_NONE);
 }
 EXPORT_SYMBOL_GPL(split_close);
 
@@ -358,6 +389,7 @@ struct split_device *split_attach(struct request_queue *q, const struct split_op
 		kfree(device);
 		return ERR_PTR(err);
 	}
+	spin_lock_init(&device->log_lock);
 	device->q = q;
 	device->ops = ops;
 	device->data = data;
@@ -379,7 +411,7 @@ void split_detach(struct split_device *device)
 	spin_lock(&split_devices_lock);
 	hlist_del_rcu(&device->node);
 	spin_unlock(&split_devices_lock);
-	WRITE_ONCE(device->closed, SPLIT_NONE);
+	split_set_closed(device, SPLIT_NONE);
 	WRITE_ONCE(device->state, SPLIT_DETACHED);
 	synchronize_rcu();
 	split_wake_all(device, split_claim);

@@ -54,6 +54,8 @@ struct split_ledger {
  * @dropped: calls that were held and left otherwise
  * @model: what its I/O costs
  * @head: where the last request that was dispatched ended; under the policy's lock
+ * @log_lock: guards @log; taken in any context
+ * @log: what its journals' writes cost
  * @ledger: by the account's id
  * @disk: its name
  * @rcu: frees it
@@ -70,11 +72,14 @@ struct split_device {
 	atomic_t dropped;
 	struct cost_model model;
 	struct cost_cursor head;
+	spinlock_t log_lock; /* guards log */
+	struct cost_log log;
 	struct split_ledger *ledger;
 	char disk[DISK_NAME_LEN];
 	struct rcu_head rcu;
 };
 
+extern atomic_t split_closed_devices;
 extern struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];
 
 /* Under RCU, or with preemption off.  NULL if the queue has no policy. */
@@ -192,8 +197,9 @@ void split_proxies_off(void);
 void split_log(const void *key, u32 tid, u32 tag, u32 weight, u32 first);
 bool split_log_end(const void *key, u32 tid, u32 *tag);
 void split_log_push(const void *key, const void *push);
-bool split_log_pushed(const void *key, u32 *tag);
+bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag);
 bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag);
+void split_commit(struct split_device *device, u32 own);
 
 /**
  * struct split_hook - a hooked function

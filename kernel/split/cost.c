@@ -76,7 +76,15 @@ static u64 cost_of_us(const struct cost_device *device, u64 us)
 	return us * device->read_mbps;
 }
 
-static u64 cost_of_data(const struct cost_model *model, enum cost_op op, u32 bytes)
+/**
+ * cost_data() - what data costs by its size alone
+ * @model: the device's
+ * @op: what is done
+ * @bytes: how many
+ *
+ * Return: normalised bytes.
+ */
+u64 cost_data(const struct cost_model *model, enum cost_op op, u32 bytes)
 {
 	if (op == COST_READ)
 		return bytes;
@@ -89,7 +97,7 @@ static u64 cost_of_command(const struct cost_model *model, const struct cost_dev
 {
 	u64 all = div_u64(cost_of_us(device, 1000000), iops);
 
-	return all - min(all, cost_of_data(model, op, COST_RANDOM_BYTES));
+	return all - min(all, cost_data(model, op, COST_RANDOM_BYTES));
 }
 
 /**
@@ -170,7 +178,7 @@ static u64 cost_pass(struct cost_cursor *cursor, u64 at, u32 bytes)
 u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes)
 {
 	u64 from = cost_pass(file, at, bytes);
-	u64 data = cost_of_data(model, COST_WRITE, bytes);
+	u64 data = cost_data(model, COST_WRITE, bytes);
 
 	if (model->kind == COST_ROTATING)
 		return data + cost_of_move(model, from, at);
@@ -189,7 +197,7 @@ u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 
  */
 u64 cost_request(const struct cost_model *model, struct cost_cursor *head, const struct cost_io *io)
 {
-	u64 cost = cost_of_data(model, io->op, io->bytes) + (io->flush ? model->flush : 0);
+	u64 cost = cost_data(model, io->op, io->bytes) + (io->flush ? model->flush : 0);
 
 	if (model->kind == COST_FLASH)
 		return cost + model->command[io->op];
@@ -231,4 +239,67 @@ u64 cost_settle(struct cost_pending *pending, u64 bytes)
 	pending->bytes -= bytes;
 	pending->cost -= cost;
 	return cost;
+}
+
+/* A price follows so many demands: many more than share a commit, of which the first pay first. */
+#define COST_LOG_DEMANDS 512
+
+/**
+ * cost_demand() - somebody wants something to be durable
+ * @log: under the caller's lock
+ *
+ * All pay the same, whether many others want the same commit or nobody does: that is chance,
+ * and whoever has a small share of the device finds fewer beside him.
+ *
+ * Return: normalised bytes; in the long run all of them are what commits that somebody wanted
+ * cost, besides what is logged.
+ */
+u64 cost_demand(struct cost_log *log)
+{
+	s64 all = (s64)log->rest + log->debt;
+	u64 cost = all > 0 && log->demands ? div64_u64(all, log->demands) : 0;
+
+	if (++log->demands >= 2 * COST_LOG_DEMANDS) {
+		log->demands /= 2;
+		log->rest /= 2;
+	}
+	log->debt -= cost;
+	log->fresh = true;
+	return cost;
+}
+
+/**
+ * cost_commit() - what the log is given from now on is another commit
+ * @log: under the caller's lock
+ * @own: how many bytes it has of its own, as a commit record
+ */
+void cost_commit(struct cost_log *log, u32 own)
+{
+	log->pooled = log->fresh;
+	log->fresh = false;
+	log->own = own;
+}
+
+/**
+ * cost_log_written() - a part of the log is written
+ * @model: the device's
+ * @log: under the caller's lock
+ * @bytes: of that
+ * @cost: of that, normalised bytes
+ *
+ * Who wanted the commit pays for all but what has been logged; nobody may have.
+ *
+ * Return: what is left to those whose changes are logged, normalised bytes.
+ */
+u64 cost_log_written(const struct cost_model *model, struct cost_log *log, u32 bytes, u64 cost)
+{
+	u32 own = min(bytes, log->own);
+	u64 data = min(cost, cost_data(model, COST_WRITE, bytes - own));
+
+	if (!log->pooled)
+		return cost;
+	log->own -= own;
+	log->rest += cost - data;
+	log->debt += cost - data;
+	return data;
 }

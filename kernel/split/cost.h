@@ -139,6 +139,24 @@ struct cost_pending {
 	u64 cost;
 };
 
+/**
+ * struct cost_log - what a log's writes cost besides what is logged: ways, flushes, and its own
+ * @rest: all of that, lately
+ * @demands: how often something was made durable, lately
+ * @debt: all of that, less what was paid
+ * @fresh: something was to be made durable since the last commit
+ * @pooled: before this one, so that who wanted it pays for it
+ * @own: bytes of this one that are the log's own, and still to be written
+ */
+struct cost_log {
+	u64 rest;
+	u64 demands;
+	s64 debt;
+	bool fresh;
+	bool pooled;
+	u32 own;
+};
+
 struct cost_device cost_device(enum cost_kind kind, u64 capacity);
 int cost_init(struct cost_model *model, const struct cost_device *device);
 
@@ -148,5 +166,10 @@ u64 cost_request(const struct cost_model *model, struct cost_cursor *head,
 
 void cost_expect(struct cost_pending *pending, u64 bytes, u64 cost);
 u64 cost_settle(struct cost_pending *pending, u64 bytes);
+
+u64 cost_data(const struct cost_model *model, enum cost_op op, u32 bytes);
+u64 cost_demand(struct cost_log *log);
+void cost_commit(struct cost_log *log, u32 own);
+u64 cost_log_written(const struct cost_model *model, struct cost_log *log, u32 bytes, u64 cost);
 
 #endif

@@ -32,10 +32,13 @@ static DECLARE_WAIT_QUEUE_HEAD(split_drained);
 /* The hot part: whether a gate of these kinds is closed for a file system. */
 static __always_inline bool split_is_closed(const struct super_block *sb, unsigned int kinds)
 {
-	struct block_device *bdev = sb->s_bdev;
+	struct block_device *bdev;
 	struct split_device *device;
 	bool closed;
 
+	if (!atomic_read(&split_closed_devices))
+		return false;
+	bdev = sb->s_bdev;
 	if (!bdev)
 		return false;
 	preempt_disable_notrace();

@@ -406,29 +406,29 @@ static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 byt
 	return united;
 }
 
-/* Whether what is in a slot is the current task's alone: who writes over what he wrote. */
+/* Whether what is in a slot is the current task's as well: who writes over what he wrote. */
 static bool split_is_mine(u32 taken)
 {
 	struct split_account *account = split_account_recent();
 
-	return account && taken == account->id + 1;
+	if (!account || !taken)
+		return false;
+	return taken == account->id + 1 || causes_includes(split_causes, taken - 1, account->id);
 }
 
 /*
  * The current task has made data of a file dirty, which was dirty before or not.  Under RCU:
  * the device stays, and so does what its policy has.
  */
-static void split_dirtied(struct split_device *device, const struct inode *inode,
-			  struct folio *folio)
+static noinline void split_dirtied_slot(struct split_device *device, const struct inode *inode,
+					struct folio *folio, u32 *slot)
 {
 	u32 bytes = folio_size(folio);
 	bool was_dirty = folio_test_dirty(folio);
 	bool live = was_dirty || folio_test_writeback(folio);
-	u32 *slot = split_slot(folio), former, tag;
+	u32 former, tag;
 	bool journal;
 
-	if (!slot || (was_dirty && split_is_mine(READ_ONCE(*slot))))
-		return;
 	tag = split_tag_of_task(&journal);
 	if (!was_dirty)
 		split_expect(device, tag, bytes,
@@ -446,6 +446,16 @@ static void split_dirtied(struct split_device *device, const struct inode *inode
 		}
 	}
 	split_leave_tag(slot, tag);
+}
+
+/* Most often by who did so before. */
+static __always_inline void split_dirtied(struct split_device *device, const struct inode *inode,
+					  struct folio *folio)
+{
+	u32 *slot = split_slot(folio);
+
+	if (slot && !(folio_test_dirty(folio) && split_is_mine(READ_ONCE(*slot))))
+		split_dirtied_slot(device, inode, folio, slot);
 }
 
 /* Data that has causes will not be written after all. */
@@ -470,7 +480,7 @@ static void split_drop_tag(struct folio *folio, u32 *slot)
 /* Hooks */
 
 /* Metadata that no journal has was changed. */
-static void split_changed(struct folio *folio)
+static noinline void split_changed(struct folio *folio)
 {
 	bool journal;
 	u32 tag = split_tag_of_task(&journal);

@@ -49,6 +49,7 @@ struct split_transaction {
  * struct split_journal - a log on a device with a policy
  * @node: by key
  * @key: what the file system knows it by; only ever compared
+ * @q: of the device that the log is on, once it is known; only ever compared
  * @lock: guards what follows; taken in any context
  * @transaction: by the number's last bit: while one is committed the next is running
  * @push: for split_log_push(): the last one; only ever compared
@@ -57,6 +58,7 @@ struct split_transaction {
 struct split_journal {
 	struct hlist_node node;
 	const void *key;
+	struct request_queue *q;
 	spinlock_t lock; /* guards what follows */
 	struct split_transaction transaction[2];
 	const void *push;
@@ -201,7 +203,7 @@ static struct split_journal *split_journal_add(const void *key)
  * @tid: the transaction's number, of which the last bit tells those apart that are not written
  * @tag: who, held by the caller
  * @weight: how much he alone would have had logged
- * @first: and what is added to that with his first change in the transaction
+ * @first: and how much more with his first change in the transaction
  *
  * In process context, under RCU.
  */
@@ -272,12 +274,16 @@ bool split_log_end(const void *key, u32 tid, u32 *tag)
 void split_log_push(const void *key, const void *push)
 {
 	struct split_journal *j = split_journal_find(key);
+	struct split_device *device;
 	unsigned long flags;
 
 	if (!j)
 		return;
 	spin_lock_irqsave(&j->lock, flags);
 	if (j->push != push) {
+		device = split_find(j->q);
+		if (device)
+			split_commit(device, 0);
 		if (j->push)
 			causes_put(split_causes, j->tag);
 		j->push = push;
@@ -289,11 +295,12 @@ void split_log_push(const void *key, const void *push)
 /**
  * split_log_pushed() - for whom a log is written
  * @key: the log
+ * @q: of the device that it is on
  * @tag: becomes their tag, to be given to causes_put()
  *
  * Under RCU.  Return: whether it is known.
  */
-bool split_log_pushed(const void *key, u32 *tag)
+bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag)
 {
 	struct split_journal *j = split_journal_find(key);
 	unsigned long flags;
@@ -302,6 +309,7 @@ bool split_log_pushed(const void *key, u32 *tag)
 	if (!j)
 		return false;
 	spin_lock_irqsave(&j->lock, flags);
+	WRITE_ONCE(j->q, q);
 	known = j->push;
 	*tag = j->tag;
 	if (known)

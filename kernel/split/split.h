@@ -100,6 +100,7 @@ enum split_kind {
 /* Sets of kinds, one bit each. */
 #define SPLIT_NONE 0U
 #define SPLIT_ALL (BIT(SPLIT_KINDS) - 1)
+#define SPLIT_DURABLE (BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC))
 #define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC)))
 
 /**
@@ -241,8 +242,18 @@ struct split_ops {
 	void (*settle)(void *data, struct split_account *account, u64 cost);
 
 	/**
+	 * @demand: an account wants something to be durable: it calls fsync or sync, or
+	 * writes with O_SYNC, at a closed gate, which has let it go
+	 *
+	 * @cost: what such a call costs on average, of what the journal's writes cost besides
+	 * what is in them; see cost_demand().  In process context.
+	 */
+	void (*demand)(void *data, struct split_account *account, u64 cost);
+
+	/**
 	 * @charge: an account's part of a request that is being dispatched, by its place on
-	 * the device, and what it costs
+	 * the device, and what it costs; of what a journal writes for those who demanded it
+	 * its size alone
 	 *
 	 * Within split_dispatch(), so under the policy's lock.
 	 */

@@ -53,7 +53,7 @@ bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag)
 	if ((flags & SPLIT_LOG_FLAGS) != SPLIT_LOG_FLAGS)
 		return false;
 	sb = sluice_bdev_super(bio->bi_bdev);
-	return sb && split_log_pushed(sb->s_fs_info, tag);
+	return sb && split_log_pushed(sb->s_fs_info, bdev_get_queue(bio->bi_bdev), tag);
 }
 
 /* Hooks */

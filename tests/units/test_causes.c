@@ -80,6 +80,42 @@ static void test_an_account_is_its_own_tag(void)
 	teardown();
 }
 
+static void test_a_set_includes_its_accounts(void)
+{
+	u32 account, tag, other;
+
+	setup();
+	tag = tag_of(10, 3, 1);
+	for (account = 0; account < ACCOUNTS; account++) {
+		CHECK(causes_includes(table, tag, account) == (account >= 10 && account < 13), "%u",
+		      account);
+		CHECK(causes_includes(table, 7, account) == (account == 7), "%u", account);
+	}
+	causes_put(table, tag);
+	other = tag_of(20, 3, 1);
+	CHECK(!causes_includes(table, tag, 10) && !causes_includes(table, tag, 20), "an old tag");
+	causes_put(table, other);
+	teardown();
+}
+
+static void test_many_are_given_back_at_once(void)
+{
+	u32 account, set, i;
+
+	setup();
+	account = tag_of(9, 1, 1);
+	set = tag_of(10, 3, 1);
+	for (i = 1; i < 5; i++) {
+		causes_get(table, account);
+		causes_get(table, set);
+	}
+	CHECK(atomic_read(causes_refs(table, account)) == 5, "an account's references");
+	causes_put_many(table, account, 5);
+	causes_put_many(table, set, 5);
+	CHECK(!causes_try_get(table, set), "the set is still there");
+	teardown();
+}
+
 static void test_nobody_is_account_0(void)
 {
 	u64 paid[ACCOUNTS] = {};
@@ -425,6 +461,8 @@ static void test_threads_keep_the_books(void)
 
 static const struct test tests[] = {
 	TEST(an_account_is_its_own_tag),
+	TEST(a_set_includes_its_accounts),
+	TEST(many_are_given_back_at_once),
 	TEST(nobody_is_account_0),
 	TEST(equal_sets_share_a_tag),
 	TEST(a_set_holds_its_accounts_to_the_end),

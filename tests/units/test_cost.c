@@ -330,6 +330,66 @@ static void test_flash_model_meets_the_simulated_ssd(void)
 	check_loads(&profile, &device, loads, ARRAY_SIZE(loads));
 }
 
+/* Commits that so many want each, of so many bytes: what is charged in all, and for a demand. */
+static u64 commit(const struct cost_model *model, struct cost_log *log, unsigned int demands,
+		  u32 bytes, u64 cost, u64 *demand)
+{
+	u64 charged = 0;
+	unsigned int i;
+
+	for (i = 0; i < demands; i++) {
+		*demand = cost_demand(log);
+		charged += *demand;
+	}
+	cost_commit(log, 8192);
+	return charged + cost_log_written(model, log, bytes, cost);
+}
+
+static void test_a_commit_costs_the_same_for_many_and_for_few(void)
+{
+	struct cost_model disk = model_of(COST_ROTATING);
+	struct cost_log log = {};
+	u64 spent = 0, charged = 0, alone, crowded;
+	unsigned int i;
+
+	for (i = 0; i < 4000; i++) {
+		spent += 2 * MIB;
+		charged += commit(&disk, &log, i % 2 ? 1 : 31, 12288, 2 * MIB, &alone);
+	}
+	CHECK(charged > spent / 100 * 98 && charged < spent / 100 * 102, "%llu of %llu", charged,
+	      spent);
+	commit(&disk, &log, 1, 12288, 2 * MIB, &alone);
+	commit(&disk, &log, 31, 12288, 2 * MIB, &crowded);
+	CHECK(alone > 2 * MIB / 17 && alone < 2 * MIB / 15, "%llu alone", alone);
+	CHECK(crowded > alone / 100 * 93 && crowded < alone / 100 * 107, "%llu beside others",
+	      crowded);
+}
+
+static void test_what_is_logged_is_paid_by_who_logs_it(void)
+{
+	struct cost_model disk = model_of(COST_ROTATING);
+	struct cost_log log = {};
+	u64 data = cost_data(&disk, COST_WRITE, 100000);
+
+	cost_demand(&log);
+	cost_commit(&log, 8192);
+	CHECK(cost_log_written(&disk, &log, 4096, 5 * MIB) == 0, "its own costs who changes");
+	CHECK(cost_log_written(&disk, &log, 104096, 5 * MIB) == data, "the rest doesn't");
+}
+
+static void test_a_commit_that_nobody_wants_costs_who_changes(void)
+{
+	struct cost_model disk = model_of(COST_ROTATING);
+	struct cost_log log = {};
+	unsigned int i;
+
+	for (i = 0; i < 10000; i++) {
+		cost_commit(&log, 8192);
+		CHECK(cost_log_written(&disk, &log, 4096, MIB) == MIB, "commit %u", i);
+	}
+	CHECK(!cost_demand(&log), "who comes later pays for it");
+}
+
 static const struct test tests[] = {
 	TEST(sequence_costs_its_bytes),
 	TEST(gap_costs_the_cheaper_of_passing_and_moving),
@@ -340,6 +400,9 @@ static const struct test tests[] = {
 	TEST(a_write_is_never_free),
 	TEST(estimate_knows_sequence_from_random),
 	TEST(advance_is_given_back_to_the_byte),
+	TEST(a_commit_costs_the_same_for_many_and_for_few),
+	TEST(what_is_logged_is_paid_by_who_logs_it),
+	TEST(a_commit_that_nobody_wants_costs_who_changes),
 	TEST(parameters_refused),
 	TEST(disk_model_meets_the_simulated_disk),
 	TEST(flash_model_meets_the_simulated_ssd),

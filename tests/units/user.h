@@ -59,6 +59,7 @@ typedef long long s64;
 #define mul_u64_u64_div_u64(a, b, by) ((u64)((unsigned __int128)(a) * (b) / (by)))
 #define DIV_ROUND_UP(value, by) (((value) + (by) - 1) / (by))
 
+#define smp_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define READ_ONCE(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define WRITE_ONCE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELAXED)
 
@@ -80,6 +81,7 @@ typedef struct {
 #define atomic_read(atomic) __atomic_load_n(&(atomic)->counter, __ATOMIC_RELAXED)
 #define atomic_set_release(atomic, value) \
 	__atomic_store_n(&(atomic)->counter, value, __ATOMIC_RELEASE)
+#define atomic_sub(by, atomic) ((void)__atomic_fetch_sub(&(atomic)->counter, by, __ATOMIC_RELAXED))
 #define atomic_inc(atomic) ((void)__atomic_fetch_add(&(atomic)->counter, 1, __ATOMIC_RELAXED))
 #define atomic_inc_return(atomic) __atomic_add_fetch(&(atomic)->counter, 1, __ATOMIC_SEQ_CST)
 #define atomic_dec_return(atomic) __atomic_sub_fetch(&(atomic)->counter, 1, __ATOMIC_SEQ_CST)
