@@ -83,7 +83,13 @@ CPQ = (
     ("log-always", "READ_ONCE(cpq->cpq_log), rq, cpq_class(i)", "true, rq, cpq_class(i)", "cpq-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
     ("writes-unbounded", "inside >= most ||", "false ||", "cpq-writes"),
-    ("deep-device-held", "queue_depth > CPQ_SHALLOW_DEPTH", "queue_depth > 1000", "cpq-writes"),
+    ("deep-device-held", "queue_depth) > CPQ_SHALLOW_DEPTH", "queue_depth) > 1000", "cpq-writes"),
+    (
+        "adapter-for-disk",
+        "min_not_zero(READ_ONCE(q->queue_depth), q->tag_set->queue_depth)",
+        "q->tag_set->queue_depth",
+        "cpq-depth",
+    ),
     ("held-by-anybody", "other <= queue;", "other < cpq->queue + CPQ_QUEUES;", "cpq-writes"),
     (
         "reader-for-ever",

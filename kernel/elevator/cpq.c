@@ -576,6 +576,12 @@ static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queu
 	return false;
 }
 
+/* What the disk takes at once: a SCSI disk less than its host adapter, whose tags these are. */
+static bool cpq_is_deep(const struct request_queue *q)
+{
+	return min_not_zero(READ_ONCE(q->queue_depth), q->tag_set->queue_depth) > CPQ_SHALLOW_DEPTH;
+}
+
 /*
  * Whether a queue's writes must wait for others to leave the device, since the next read
  * of somebody as urgent would find a device full of writes.  They go in small bursts, one
@@ -587,7 +593,7 @@ static bool cpq_writes_full(struct cpq_data *cpq, const struct cpq_queue *queue)
 	unsigned int inside = atomic_read(&cpq->inside[WRITE]);
 
 	if (BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue) ||
-	    cpq->q->tag_set->queue_depth > CPQ_SHALLOW_DEPTH)
+	    cpq_is_deep(cpq->q))
 		return false;
 	cpq->draining = inside >= most || (inside && cpq->draining);
 	return cpq->draining;
