@@ -14,7 +14,8 @@
 /* Flags, and an enum split_use. */
 #define SPLIT_TRACED BIT(0) /* its pages have said what they know */
 #define SPLIT_CHARGED BIT(1)
-#define SPLIT_USE_SHIFT 2
+#define SPLIT_OWN BIT(2) /* it is of the task that got it, which works for itself */
+#define SPLIT_USE_SHIFT 3
 #define SPLIT_TAG_SHIFT 32
 
 static_assert(sizeof(void *) == sizeof(u64));
@@ -52,13 +53,16 @@ static bool split_is_known(const struct request *rq)
 
 static noinline void split_prepare_for(struct request *rq)
 {
-	bool journal;
+	struct split_account *account;
+	bool journal, own;
 	u32 tag;
 
 	rcu_read_lock();
 	tag = split_tag_of_task(&journal);
+	account = split_account_recent();
+	own = account && account->id == tag;
 	rcu_read_unlock();
-	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_READ, 0);
+	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_READ, own ? SPLIT_OWN : 0);
 }
 
 /* Every instruction counts, as in all that is done for a read. */
@@ -71,7 +75,7 @@ void split_prepare(struct request *rq)
 		account = split_account_hold_recent();
 	preempt_enable_notrace();
 	if (likely(account))
-		split_set(rq, account->id, SPLIT_READ, 0);
+		split_set(rq, account->id, SPLIT_READ, SPLIT_OWN);
 	else
 		split_prepare_for(rq);
 }
@@ -247,14 +251,6 @@ struct split_account *split_request_account(struct request *rq)
 	u32 account = 0, weight = 0;
 	unsigned int count;
 
-	if (split_is_known(rq) && !op_is_write(req_op(rq))) {
-		struct split_account *reader = split_account_of_id(split_tag(rq));
-
-		if (reader->id)
-			WRITE_ONCE(reader->ioprio, req_get_ioprio(rq));
-		return reader;
-	}
-
 	if (split_is_known(rq)) {
 		const struct causes_member *member =
 			causes_members(split_causes, split_tag(rq), &count);
@@ -266,6 +262,8 @@ struct split_account *split_request_account(struct request *rq)
 			weight = member->weight;
 		}
 	}
+	if (account && !op_is_write(req_op(rq)) && split_state(rq) & SPLIT_OWN)
+		WRITE_ONCE(split_account_of_id(account)->ioprio, req_get_ioprio(rq));
 	return split_account_of_id(account);
 }
 EXPORT_SYMBOL_GPL(split_request_account);

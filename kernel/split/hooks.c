@@ -286,8 +286,10 @@ static void split_find_xfs(void)
 
 	if (!ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function), 1))
 		split_hooking.xfs = get_fs_type("xfs");
-	if (!split_hooking.xfs)
+	if (!split_hooking.xfs) {
+		ftrace_free_filter(&hook->ops);
 		pr_info("split: XFS isn't loaded: its calls won't be held, and its log is nobody's; next, if it is in use: modprobe xfs, and load split again\n");
+	}
 }
 
 static void split_forget(void)

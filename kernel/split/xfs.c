@@ -25,6 +25,7 @@
 #include "../compat/blkdev.h"
 
 #include <linux/iomap.h>
+#include <linux/magic.h>
 #include <linux/uaccess.h>
 
 /* The flags of a write to a log. */
@@ -101,14 +102,15 @@ static void split_work_for(const struct inode *inode)
 	preempt_enable_notrace();
 }
 
-/* Blocks are looked for, and perhaps allocated. */
-static void notrace split_at_map_blocks(unsigned long ip, unsigned long parent_ip,
-					struct ftrace_ops *ops, struct ftrace_regs *regs)
+/* Writeback of a file begins. */
+static void split_at_file(void *unused, struct inode *inode, struct writeback_control *wbc,
+			  unsigned long pages)
 {
-	split_work_for(sluice_ftrace_arg(regs, 1));
+	if (inode->i_sb->s_magic == XFS_SUPER_MAGIC)
+		split_work_for(inode);
 }
 
-/* Writeback of a file ends. */
+/* It ends. */
 static void split_at_file_end(void *unused, struct inode *inode, struct writeback_control *wbc,
 			      unsigned long pages)
 {
@@ -134,7 +136,6 @@ static void notrace split_at_noted(unsigned long ip, unsigned long parent_ip,
 struct split_hook split_xfs_hooks[] = {
 	SPLIT_WATCH("xlog_cil_commit", NULL, split_at_log_commit),
 	SPLIT_WATCH("xlog_cil_set_ctx_write_state", NULL, split_at_log_write),
-	SPLIT_WATCH("xfs_map_blocks", NULL, split_at_map_blocks),
 	SPLIT_WATCH("xfs_end_ioend", NULL, split_at_written),
 	SPLIT_WATCH("iomap_finish_ioends", iomap_finish_ioends, split_at_noted),
 	SPLIT_GATE("xfs_file_write_iter", NULL, split_at_write),
@@ -144,6 +145,7 @@ struct split_hook split_xfs_hooks[] = {
 };
 
 struct split_probe split_xfs_probes[] = {
+	{ .name = "writeback_single_inode_start", .function = split_at_file },
 	{ .name = "writeback_single_inode", .function = split_at_file_end },
 	{},
 };
