@@ -32,7 +32,8 @@ let_go() {
 
 disk ssd
 scheduler afq
-file_system
+# The thread that reads bitmaps ahead some time after a mount would be a second one.
+file_system -o no_prefetch_block_bitmaps
 
 # Alone nobody is held, and the gates are open: also several threads of one account.
 writers 1 --thread --numjobs=4 --rw=randwrite --bs=4k --size=4m --fsync=1 --name=alone
