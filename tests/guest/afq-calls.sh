@@ -39,6 +39,10 @@ file_system -o no_prefetch_block_bitmaps
 writers 1 --thread --numjobs=4 --rw=randwrite --bs=4k --size=4m --fsync=1 --name=alone
 [ "$(let_go)" = 0 ] || fail "$(let_go) were held though they were alone"
 
+# What a call counted for while it was inside was taken back.
+awk 'NR > 1 && $7 >= 1048576 { print; found = 1 } END { exit found }' /sys/kernel/debug/block/simdisk-d0/sched/clients ||
+	fail "returned calls still count"
+
 # Five processes of each of two levels make every write durable: 8 to 2.
 writers 8 --rw=randwrite --norandommap --bs=4k --size=8m --fsync=1 --numjobs=5 --name=p0 --prio=0 --name=p6 --new_group --prio=6
 ratio p0 p6 32 48
@@ -53,6 +57,10 @@ writers 4 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=be --name=idle --new
 grep -q "reason=idle" /tmp/held || fail "held are $(cat /tmp/held)"
 [ "$(part idle)" -ge 8192 ] || fail "IDLE starves"
 [ "$(part idle)" -le $((6 * 4096)) ] || fail "IDLE isn't idle"
+
+# Nor does it go as soon as others pause.
+writers 3 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=be --thinktime=40ms --name=idle --new_group --prioclass=3
+[ "$(part idle)" -le $((5 * 4096)) ] || fail "IDLE goes in the pauses of others"
 
 # With others gone IDLE has it all.
 writers 2 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=idle --new_group --prioclass=3

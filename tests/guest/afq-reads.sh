@@ -50,6 +50,20 @@ levels 5
 # shellcheck disable=SC2046
 run 2 $(eight --rw=randwrite --bs=16k)
 levels 5
+
+# Beyond the window requests wait where there still is a choice.
+run 1 --ioengine=libaio --iodepth=64 --bs=128k --rw=randread --name=one --name=other &
+load=$!
+most=0
+sleep 0.5
+for _ in $(seq 20); do
+	read -r inside _ <"${Q%/queue}/inflight"
+	[ "$inside" -le $most ] || most=$inside
+	sleep 0.01
+done
+wait $load
+[ $most -ge 4 ] && [ $most -le 12 ] || fail "$most reads are inside the device"
+
 run 2 --bs=64k --rw=read --name=rt --prioclass=1 --name=be --offset=1g
 [ "$(part be)" -gt 0 ] || fail "BE starves beside RT"
 [ "$(part rt)" -gt $(($(part be) * 20)) ] || fail "BE has too much beside RT"

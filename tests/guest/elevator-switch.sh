@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq
+# schedulers: mq-prio cpq afq split-noop
 # cpus: 2
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
 . ./lib.sh
@@ -23,6 +23,8 @@ running() {
 # change VALUE: the knobs, to one of three sets of values.
 change() {
 	case $SCHEDULER in
+	afq) set -- moment $(($1 * 1000)) patience $(($1 * 500 + 1)) quantum $(($1 * 4096)) slack $(($1 * 256)) ;;
+	split-noop) set -- ;;
 	mq-prio) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) ;;
 	cpq)
 		set -- read_expire $(($1 * 250)) write_expire $(($1 * 2500)) writes_starved $(($1 + 1)) \
