@@ -77,7 +77,7 @@ SCHEDULERS = {
         Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
         Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
-        Scheduler("afq", "afq", {}, (), SPLIT),
+        Scheduler("afq", "afq", {}, ("moment", "patience", "quantum", "slack"), SPLIT),
         # What the split framework costs by itself; its knobs are for tests.
         Scheduler("split-noop", "split-noop", {}, (), SPLIT),
         # The same elevator without the framework.
