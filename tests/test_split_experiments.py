@@ -184,18 +184,15 @@ def fsyncs(**largest: float) -> list[Cell]:
     return found
 
 
-def test_fsync_depends_on_its_neighbour() -> None:
-    claims = {claim.id: claim for claim in FSYNC.claims(fsyncs())}
-    assert set(claims) == {"grows-hdd", "grows-hdd-dioread-lock", "grows-hdd-nodelalloc", "grows-hdd-xfs", "late-hdd"}
-    assert claims["grows-hdd"].measured == pytest.approx(3)
-    assert failing(FSYNC, fsyncs()) == set()
-
-
-def test_where_it_does_not_the_claims_fail() -> None:
-    assert failing(FSYNC, fsyncs(ext4=39.0)) == {"grows-hdd"}
-    assert failing(FSYNC, fsyncs(ext4=19.0)) == {"grows-hdd", "late-hdd"}
-    assert failing(FSYNC, fsyncs(nodelalloc=39.0)) == {"grows-hdd-nodelalloc"}
-    assert failing(FSYNC, fsyncs(xfs=39.0)) == {"grows-hdd-xfs"}
+def test_whether_an_fsync_depends_on_its_neighbour_is_said_of_each_file_system() -> None:
+    answers = tables(FSYNC, fsyncs(nodelalloc=39.0, xfs=19.0))["Does an fsync depend on its neighbour, on hdd?"]
+    assert answers.rows == (
+        ("ext4", "mq-deadline", "3.00", "depends", "yes"),
+        ("ext4, dioread_lock", "mq-deadline", "3.00", "depends", "yes"),
+        ("ext4, dioread_lock and nodelalloc", "mq-deadline", "1.95", "no longer depends", "yes"),
+        ("XFS", "mq-deadline", "0.950", "no longer depends", "no"),
+    )
+    assert FSYNC.claims(fsyncs()) == []
 
 
 def test_fsync_s_table_names_the_file_system() -> None:
