@@ -225,7 +225,7 @@ features()
 # belongs to one flavour, and names their folder in the Makefile.
 public_header()
 {
-	common=$(sed -n 's/^include \(.*\)\/Makefile$/\1/p' "$headers/Makefile")
+	common=$(sed -n 's/^include \(\/.*\)\/Makefile$/\1/p' "$headers/Makefile")
 	[ -e "${common:=$headers}/include/$1" ] ||
 		die "no $1 in $common/include" "reinstall linux-headers-$release"
 	echo "$common/include/$1"
