@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stock Debian kernels: downloaded by apt, unpacked with all that a guest, BTF and a module build need of them."""
+"""Stock Debian kernels: downloaded by apt, unpacked with all that a guest, BTF and a module build need of them.
+
+And one that is built from Debian's source, with what finds wrong locking and wrong use of memory.
+"""
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +19,15 @@ ARCH = "amd64"
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel series that the lab knows: its name, the Debian suite it comes from, the compiler that built it."""
+    """A kernel that the lab knows: its name, the Debian suite it comes from, the compiler that built it.
+
+    `config` has what differs from Debian's configuration in one that is built here, and is "" for a stock kernel.
+    """
 
     name: str
     suite: str
     compiler: str
+    config: str = ""
 
 
 KERNELS = (
@@ -27,12 +35,33 @@ KERNELS = (
     Kernel("6.12", "trixie", "gcc-14"),
 )
 DEFAULT = "6.12"
+DEBUG = Kernel("6.12-debug", "trixie", "gcc-14", Path(__file__).with_name("debug.config").read_text(encoding="utf-8"))
 CHECKPATCH = """\
 names="*/scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.checkpatch"
-cd /tmp/out
 set -f
-dpkg-deb --fsys-tarfile /tmp/in/source.deb | tar -xO --wildcards '*.tar.xz' | xz -dc |
-    tar -x --strip-components=2 --wildcards $names
+tar -xJf /tmp/in/linux.tar.xz -C /tmp/out --strip-components=2 --wildcards $names
+"""
+# The folder of a build keeps what modules outside of it are built with. Room for objects with their debug information.
+BUILD_MIB = 12288
+BUILD = """\
+cd /tmp/work
+tar -xJf /tmp/in/linux.tar.xz --strip-components=1
+grep -v '=m$' /tmp/debian/boot/config-* | cat - /tmp/config >.config
+run() {
+    make -s -j"$JOBS" CC="$COMPILER" HOSTCC="$COMPILER" "$@" </dev/null 2>&1
+}
+run olddefconfig
+lost=$(grep '^CONFIG_' /tmp/config | grep -vxFf .config) && { echo "the configuration doesn't take: $lost"; exit 1; }
+run vmlinux modules
+run INSTALL_MOD_PATH=/tmp/out/usr INSTALL_MOD_STRIP=1 modules_install
+release=$(cat include/config/kernel.release)
+objcopy -S vmlinux /tmp/out/vmlinux
+find . -type f ! -path './scripts/*' ! -path './include/*' ! -path './arch/x86/include/*' ! -path './tools/*' \
+    ! -name 'Makefile*' ! -name 'Kbuild*' ! -name .config ! -name Module.symvers -delete
+find . -type d -empty -delete
+mkdir -p /tmp/out/usr/src
+cp -a . "/tmp/out/usr/src/linux-headers-$release"
+ln -sfn "/usr/src/linux-headers-$release" "/tmp/out/usr/lib/modules/$release/build"
 """
 
 
@@ -68,26 +97,37 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Unpacked:
-    """The kernel of a name, downloaded and unpacked on first use (about 120 MB)."""
+    """The kernel of a name, downloaded and unpacked, or built, on first use (about 120 MB; half an hour)."""
     kernel = _find(name)
-    link = cache.root() / "kernels" / name
-    cache.once(link, lambda part: part.symlink_to(_fetch(kernel).name))
+    link = cache.root() / "kernels" / (f"{name}-{_tag(kernel)}" if kernel.config else name)
+    cache.once(link, lambda part: part.symlink_to((_built if kernel.config else _fetch)(kernel).name))
     root = link.resolve()
     return Unpacked(kernel, root.name, root)
 
 
 def checkpatch() -> Path:
-    """The folder of the kernel's own checkpatch.pl; its only package is the kernel's source (150 MB, fetched once)."""
+    """The folder of the kernel's own checkpatch.pl; its only package is the kernel's source."""
+
+    def unpack(part: Path) -> None:
+        part.mkdir()
+        toolbox.run(["sh", "-euc", CHECKPATCH], toolbox.Sandbox(ro={"/tmp/in": _source()}, rw={"/tmp/out": part}))
+
+    return cache.once(cache.root() / "checkpatch", unpack)
+
+
+def _source() -> Path:
+    """The folder of linux.tar.xz, Debian's source of the default kernel (150 MB, fetched once)."""
     kernel = _find(DEFAULT)
 
     def fetch(part: Path) -> None:
-        with progress.step("checkpatch: download Debian's kernel source for it"), cache.scratch() as work:
-            _Apt(kernel, work).download([f"linux-source-{kernel.name}"])
-            next((work / "debs").iterdir()).rename(work / "debs/source.deb")
+        with progress.step("Kernel source: download Debian's package") as step, cache.scratch() as work:
+            _Apt(kernel, work).download([package := f"linux-source-{kernel.name}"])
+            step.note(package)
             part.mkdir()
-            toolbox.run(["sh", "-euc", CHECKPATCH], toolbox.Sandbox(rw={"/tmp/in": work / "debs", "/tmp/out": part}))
+            untar = "dpkg-deb --fsys-tarfile /tmp/in/*.deb | tar -xO --wildcards '*.tar.xz' >/tmp/out/linux.tar.xz"
+            toolbox.run(["sh", "-euc", untar], toolbox.Sandbox(ro={"/tmp/in": work / "debs"}, rw={"/tmp/out": part}))
 
-    return cache.once(cache.root() / "checkpatch", fetch)
+    return cache.once(cache.root() / "linux-source", fetch)
 
 
 def payload(image: bytes) -> bytes:
@@ -110,7 +150,7 @@ def decompressor(data: bytes) -> tuple[str, ...]:
 
 
 def _find(name: str) -> Kernel:
-    for kernel in KERNELS:
+    for kernel in (*KERNELS, DEBUG):
         if kernel.name == name:
             return kernel
     raise UsageError(f"no kernel called {name!r}; there are {', '.join(names())}", "./sluice list kernels")
@@ -126,6 +166,32 @@ def _fetch(kernel: Kernel) -> Path:
         apt.download(packages)
         target = cache.root() / "kernels" / release
         return cache.once(target, lambda part: _unpack(work, release, part))
+
+
+def _tag(kernel: Kernel) -> str:
+    """Names what a kernel is built with."""
+    return cache.key(toolbox.identity(), kernel.config, BUILD)[:8]
+
+
+def _built(kernel: Kernel) -> Path:
+    """Build a kernel from Debian's source; its release has the version of the source and the tag."""
+    stock, source = get(DEFAULT), _source()
+    target = cache.root() / "kernels" / f"{stock.release.split('+')[0]}-debug-{_tag(kernel)}"
+
+    def build(part: Path) -> None:
+        cache.need_space(BUILD_MIB)
+        with progress.step(f"Kernel {kernel.name}: build from Debian's source"), cache.scratch() as work:
+            (work / "tree").mkdir()
+            part.mkdir()
+            (work / "config").write_text(f'{kernel.config}CONFIG_LOCALVERSION="-debug-{_tag(kernel)}"\n')
+            box = toolbox.Sandbox(
+                ro={"/tmp/in": source, "/tmp/debian": stock.root, "/tmp/config": work / "config"},
+                rw={"/tmp/work": work / "tree", "/tmp/out": part},
+            )
+            env = {"COMPILER": kernel.compiler, "JOBS": str(os.cpu_count() or 1)}
+            toolbox.run(["sh", "-eu"], box, BUILD.encode(), env)
+
+    return cache.once(target, build)
 
 
 class _Apt:

@@ -21,6 +21,8 @@ SUITE = "trixie"
 PACKAGES = (
     # builds modules: each kernel's own compiler, what kbuild calls, BTF
     *("gcc-12", "gcc-14", "binutils", "libc6-dev", "make", "bc", "pahole", "kmod", "perl", "patch", "diffutils"),
+    # builds a kernel, besides
+    *("flex", "bison", "libssl-dev"),
     # takes kernels and images apart and puts them together
     *("zstd", "xz-utils", "lz4", "cpio", "e2fsprogs", "libarchive13t64", "busybox-static", "ca-certificates"),
     # builds iolat: BPF programs, their skeleton, a static loader

@@ -2,7 +2,8 @@
 """Every script of tests/guest in a guest, on every kernel: it passes, and the kernel has nothing to complain about.
 
 The head of a script may say: `# kernels: 6.12` (only there), `# schedulers: mq-prio cpq` (with each, as $SCHEDULER),
-`# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long), `# dmesg: PATTERN` (complaints that the test provokes).
+`# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long), `# dmesg: PATTERN` (complaints that the test provokes),
+`# debug` (where there may be a deadlock: on the debug kernel too, which is long).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import pytest
 from lab import iolat, job, kernels, modules
 from lab.image import GUEST
 
+# CPU seconds that a guest with the debug kernel takes for one of another.
+DEBUG_SLOWER = 6
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
 
 
@@ -28,18 +31,21 @@ class Head:
     cpus: int = 1
     limit: float = 300.0
     full: bool = False
+    debug: bool = False
     dmesg: str = ""
 
 
 def head(text: str) -> Head:
     """Read the head of a script."""
     said = dict(re.findall(r"^# (kernels|schedulers|cpus|limit|dmesg): (.+)$", text, re.MULTILINE))
+    words = re.findall(r"^# (full|debug)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("kernels", " ".join(kernels.names())).split()),
         tuple(said.get("schedulers", "").split()),
         int(said.get("cpus", 1)),
         float(said.get("limit", 300)),
-        re.search(r"^# full$", text, re.MULTILINE) is not None,
+        "full" in words,
+        "debug" in words,
         said.get("dmesg", ""),
     )
 
@@ -66,11 +72,11 @@ def cases() -> list[object]:
             kernel,
             scheduler,
             id="-".join(filter(None, (script.stem, scheduler, kernel))),
-            marks=[pytest.mark.full] if told.full else [],
+            marks=[pytest.mark.full] if told.full or kernel == kernels.DEBUG.name else [],
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
-        for kernel in told.kernels
+        for kernel in (*told.kernels, *([kernels.DEBUG.name] if told.debug else []))
     ]
 
 
@@ -83,7 +89,8 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
     files = {**modules.build(kernel), **{path.name: path.read_bytes() for path in script.parent.glob("*.fio")}}
     if script.name.startswith("iolat-"):
         files |= iolat.build()
-    outcome = job.run(job.Job(kernel, text, files, told.cpus, told.limit))
+    limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1)
+    outcome = job.run(job.Job(kernel, text, files, told.cpus, limit))
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:
         pytest.skip(outcome.files["skip"].decode().strip())
@@ -92,8 +99,8 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
 
 
 def test_head_is_read() -> None:
-    text = "#!/bin/sh\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# full\n# dmesg: I/O error\n"
-    assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, "I/O error")
+    text = "#!/bin/sh\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# full\n# debug\n# dmesg: I/O error\n"
+    assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, True, "I/O error")
     assert head("echo") == Head()
 
 

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-noop
 # cpus: 2
+# debug
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
 . ./lib.sh
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# debug
 # Each writer is charged what it has caused, whichever way it writes, and nobody pays for nothing; so for the log.
 . ./lib.sh
 

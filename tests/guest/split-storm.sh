@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # cpus: 2
+# debug
 # Under calls of every kind gates close and open, policies come and go with their module, the file system is frozen and
 # synced, tasks are killed while they are held: everything goes on, nothing is lost, the file system is whole.
 . ./lib.sh
