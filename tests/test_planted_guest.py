@@ -157,8 +157,7 @@ SPLIT = (
     ("freeze-waits", "core.c", "READ_ONCE(call->sb->s_writers.frozen) != SB_UNFROZEN ||", "", "freeze"),
     ("umount-waits", "core.c", "(call->kind == SPLIT_SYNC && split_blocks_umount(call->sb))", "false", "freeze"),
     ("never-ejected", "core.c", "time_after(jiffies, answered + msecs_to_jiffies(SPLIT_ANSWER_MS))", "false", "eject"),
-    ("held-at-detach", "core.c", "split_wake_all(device, split_claim);", "", "switch"),
-    ("account-kept", "core.c", "\t\tsplit_account_put(call->account);\n", "", "accounts"),
+    ("account-kept", "core.c", "\t\tsplit_account_put(call->account);\n", "", "switch"),
     ("never-drained", "hooks.c", "\tsplit_entry_drain();\n", "", "switch"),
     ("hooks-stay", "hooks.c", "else if (!users && split_hooking.in)", "else if (false)", "switch"),
     (
@@ -197,8 +196,7 @@ SPLIT = (
         "if (false)",
         "drift",
     ),
-    ("old-tags-stay", "memory.c", "page_folio(page) == folio && split_is_old(folio)", "false", "drift"),
-    ("dirty-again-forgotten", "memory.c", "if (folio_test_dirty(folio)) {", "if (false) {", "causes"),
+    ("old-tags-stay", "memory.c", "page_folio(page) == folio && split_is_old(folio)", "false", "accounts"),
     (
         "pages-not-asked",
         "block.c",
@@ -208,7 +206,7 @@ SPLIT = (
     ),
     ("never-settled", "block.c", "if (trace->expected)\n", "if (false)\n", "causes"),
     ("log-is-metadata", "block.c", "if (trace->use == SPLIT_LOG)\n\t\t\treturn false;", "", "causes"),
-    ("charged-again", "block.c", "|| (state & SPLIT_CHARGED)", "", "faults"),
+    ("charged-again", "block.c", "|| (state & SPLIT_CHARGED)", "", "drift"),
     ("commit-without-record", "proxy.c", "if (first && t->causes.count > before)", "if (false)", "causes"),
     ("first-push-only", "proxy.c", "if (j->push != push) {", "if (!j->push) {", "xfs"),
     ("second-change-unseen", "ext4.c", "if (split_tag_metadata(folio, tag, first) || first)", "if (first)", "causes"),

@@ -58,11 +58,12 @@ most=0
 sleep 0.5
 for _ in $(seq 20); do
 	read -r inside _ <"${Q%/queue}/inflight"
-	[ "$inside" -le $most ] || most=$inside
+	[ "$inside" -le "$most" ] || most=$inside
 	sleep 0.01
 done
 wait $load
-[ $most -ge 4 ] && [ $most -le 12 ] || fail "$most reads are inside the device"
+[ "$most" -ge 4 ] || fail "only $most reads are inside the device"
+[ "$most" -le 12 ] || fail "$most reads are inside the device"
 
 run 2 --bs=64k --rw=read --name=rt --prioclass=1 --name=be --offset=1g
 [ "$(part be)" -gt 0 ] || fail "BE starves beside RT"

@@ -42,6 +42,20 @@ dd if=/dev/zero of=/tmp/mnt/last bs=4k count=10 status=none &
 wait $!
 grep -q " process=$! .*dirty=40960" /sys/kernel/debug/split/ledger || fail "who came last: $(tail -1 /sys/kernel/debug/split/ledger)"
 umount /tmp/mnt
+
+# The blocks of folders that are gone again are in the cache still, with their makers' names.
+mkfs.ext4 -q -F -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
+mount "$DEV" /tmp/mnt
+perl -e 'for my $i (1 .. 900) { my $pid = fork // die; if ($pid) { waitpid($pid, 0); next } mkdir("/tmp/mnt/d$i") or die; exit }'
+made=$(accounts)
+rmdir /tmp/mnt/d*
+sync
+sleep 1
+dd if=/dev/zero of=/tmp/mnt/scarce bs=4k count=1 status=none
+sleep 3
+[ "$made" -ge 900 ] || fail "900 processes have made a folder, and there are $made accounts"
+[ "$(accounts)" -le 556 ] || fail "900 processes have made a folder that is gone, and there are $(accounts) accounts"
+umount /tmp/mnt
 echo none >"$Q/scheduler"
 rmmod split-noop split
 expect_dmesg_clean

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2016  # it is perl that expands
-# What is charged stays right when pages move, blocks are smaller than pages, there is no journal, or the hooks come and go.
+# debug
+# What is charged stays right when pages move, blocks are smaller than pages, there is no journal, the hooks come and go,
+# or a drive does a part of what it is asked for.
 . ./lib.sh
 
 # file_system_of SIZE [OPTION…]: another ext4, with blocks of that size.
@@ -47,7 +49,8 @@ done
 expect_charged few dirty 81920
 rm /tmp/mnt/few1?
 expect_charged few dirty 40960
-sync
+as durable sync
+expect_charged durable metadata 0
 expect_charged few data 10240
 expect_charged few dirty 0
 expect_charged small data 409600
@@ -71,3 +74,18 @@ for delay in 1 1.05 1.1 1.2 1.4; do
 done
 expect_charged nobody data 0
 umount /tmp/mnt
+
+# Of every 13th read a drive does a half, and is asked for the rest: that is charged once.
+load sd_mod
+modprobe scsi_debug dev_size_mb=16 max_queue=8
+for _ in $(seq 50); do
+	DEV=/dev/$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null) || :
+	[ ! -b "$DEV" ] || break
+	sleep 0.1
+done
+Q=/sys/block/${DEV#/dev/}/queue
+scheduler split-noop
+echo 256 >/sys/bus/pseudo/drivers/scsi_debug/opts
+echo 13 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
+as requeued dd if="$DEV" of=/dev/null bs=4k count=1000 iflag=direct status=none
+expect_charged requeued read 4096000

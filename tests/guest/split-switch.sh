@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # cpus: 2
 # dmesg: I/O error
+# debug
 # Another scheduler is chosen, the modules go, the disk goes, while 50 calls are held: all of them go on at once. With no
 # policy the kernel's code is as it was, and other disks' policies don't mind.
 . ./lib.sh
@@ -54,6 +55,23 @@ for _ in 1 2 3 4 5; do
 	awake
 	scheduler split-noop
 done
+
+# Nor does the module go before a call has returned to it that is inside the file system.
+kinds mkdir >"$Q/iosched/gates"
+fsfreeze --freeze /tmp/mnt
+mkdir /tmp/mnt/inside &
+call=$!
+sleep 0.1
+scheduler none
+rmmod split-noop
+rmmod split &
+unload=$!
+sleep 3
+[ -d /sys/module/split ] || fail "the module went before a call has returned to it"
+fsfreeze --unfreeze /tmp/mnt
+wait $call || fail "the call fails"
+wait $unload || fail "the module stays"
+scheduler split-noop
 
 # A second disk comes and goes with a policy of its own.
 DISK=d1 disk emmc

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2016  # it is perl that expands
+# debug
 # XFS: its calls are held, each writer is charged what he has written, and the log is its committers'.
 . ./lib.sh
 
@@ -78,6 +79,10 @@ all=$(charged total log)
 	fail "nobody is charged $(charged nobody log) of $all bytes of log"
 [ "$(charged many log)" -ge $((2 * $(charged few log))) ] ||
 	fail "who made three times the files has $(charged many log) bytes of log, the other $(charged few log)"
+
+create late 20
+made late
+[ "$(charged late log)" -gt 0 ] || fail "who came later has no part of the log: $(cat /sys/kernel/debug/split/ledger)"
 
 # What the log has is written to its place, which nobody is charged for as data.
 umount /tmp/mnt
