@@ -95,7 +95,10 @@ for kind in write fsync sync creat mkdir unlink rename truncate change; do
 	sleep 0.1
 done
 going
-for _ in 1 2 3; do
+# Each takes the debug kernel minutes of the host's.
+rounds="1 2 3"
+[ "$(uname -r | grep -c debug)" = 0 ] || rounds=1
+for _ in $rounds; do
 	hold write fsync sync creat mkdir unlink rename truncate change
 	sleep 0.2
 	fsfreeze --freeze /tmp/mnt
