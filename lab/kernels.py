@@ -97,7 +97,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Unpacked:
-    """The kernel of a name, downloaded and unpacked, or built, on first use (about 120 MB; half an hour)."""
+    """The kernel of a name, downloaded and unpacked, or built, on first use (about 120 MB; half an hour or more)."""
     kernel = _find(name)
     link = cache.root() / "kernels" / (f"{name}-{_tag(kernel)}" if kernel.config else name)
     cache.once(link, lambda part: part.symlink_to((_built if kernel.config else _fetch)(kernel).name))
@@ -190,6 +190,11 @@ def _built(kernel: Kernel) -> Path:
             )
             env = {"COMPILER": kernel.compiler, "JOBS": str(os.cpu_count() or 1)}
             toolbox.run(["sh", "-eu"], box, BUILD.encode(), env)
+            if not (part / "usr/lib/modules" / target.name).exists():
+                raise SetupFailed(
+                    f"Debian's source is of another version than its kernel {stock.release} here",
+                    f"rm -r {cache.root()}/kernels {cache.root()}/linux-source   and the same command",
+                )
 
     return cache.once(target, build)
 
