@@ -144,30 +144,30 @@ def watched(one: Cell, counts: Mapping[str, int]) -> Cell:
     return replace(one, stages={"all": {}, "read": {"d2c": times(1)}, **stages})
 
 
-def priorities(ours: Sequence[float] = IDEAL, bfq: Sequence[float] = EQUAL, at_four: int = 960) -> list[Cell]:
-    counts = {"be/0": 1000 - at_four, "be/4": at_four}
+def priorities(ours: Sequence[float] = IDEAL, bfq: Sequence[float] = EQUAL) -> list[Cell]:
+    counts = {"be/0": 40, "be/4": 960}
     return [
         watched(levels("bfq", "async-write", bfq), counts),
         watched(levels("afq", "async-write", ours), counts),
     ]
 
 
-def test_async_priority_finds_the_problem() -> None:
-    assert {claim.id for claim in ASYNC.claims(priorities())} == {"ours-hdd", "bfq-hdd", "bfq-one-level-hdd"}
+def test_async_priority_claims_what_is_ours() -> None:
+    assert {claim.id for claim in ASYNC.claims(priorities())} == {"ours-hdd"}
     assert failing(ASYNC, priorities()) == set()
-
-
-def test_async_priority_says_where_it_is_not() -> None:
     assert failing(ASYNC, priorities(ours=EQUAL)) == {"ours-hdd"}
-    assert failing(ASYNC, priorities(bfq=IDEAL)) == {"bfq-hdd"}
-    assert failing(ASYNC, priorities(at_four=940)) == {"bfq-one-level-hdd"}
+
+
+@pytest.mark.parametrize(("bfq", "answer"), [(EQUAL, "no"), (off(0.3), "in part"), (off(0.09), "yes")])
+def test_async_priority_answers_whether_levels_count(bfq: Sequence[float], answer: str) -> None:
+    rows = tables(ASYNC, priorities(bfq=bfq))["Asynchronous writes on hdd"].rows
+    assert [row[2] for row in rows] == [answer, "yes", "no"]
 
 
 def test_async_priority_shows_the_levels_of_requests() -> None:
     rows = tables(ASYNC, priorities())["Asynchronous writes on hdd"].rows
-    assert rows[0] == ("bfq", "81.5", "36.0", "4.00 % be/0, 96.0 % be/4")
+    assert rows[0] == ("bfq", "81.5", "no", "36.0", "4.00 % be/0, 96.0 % be/4")
     unwatched = [replace(one, stages={}) for one in priorities()]
-    assert {claim.id for claim in ASYNC.claims(unwatched)} == {"ours-hdd", "bfq-hdd"}
     assert tables(ASYNC, unwatched)["Asynchronous writes on hdd"].rows[0][-1] == "–"
 
 

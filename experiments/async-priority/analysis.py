@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fig 3 of the split-level paper: eight levels write through the page cache alike, and all their requests are of level
-4, that of the thread which writes back. Its claims are that this is so today with who schedules at the block level, and
-is not so with a scheduler that knows who caused a request.
+4, that of the thread which writes back. The claim is that a scheduler that knows who caused a request does better;
+whether today's block-level schedulers are as the paper's CFQ was is nothing to hold: the table answers it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,6 @@ from lab.figure import Bar, Bars, Figure, Line, Lines, Panel, Table, number
 from lab.result import Cell, Claim
 
 OURS = "afq"
-BLOCK_LEVEL = ("mq-deadline", "bfq", "bfq-strict")
 DEVICES = ("hdd", "ssd")
 VARIANT = "async-write"
 LEVELS = tuple(f"p{level}" for level in range(8))
@@ -20,6 +19,8 @@ IDEAL = {name: (8 - level) / 36 for level, name in enumerate(LEVELS)}
 EQUAL = sum(abs(1 / 8 - ideal) / ideal for ideal in IDEAL.values()) / len(IDEAL)
 """How far from the ideal is who serves all levels alike: 81.5 %."""
 MOST = 0.1
+BLIND = 0.75
+"""Levels do not count for who is at least this part as far from the ideal as one who serves all alike."""
 PAPER = 0.82
 """Section 5.1: CFQ's mean deviation. Fig 3 (right) has all its requests at level 4."""
 
@@ -54,35 +55,10 @@ def _judgements() -> Iterator[Judgement]:
             MOST,
             partial(_deviation, device=device, scheduler=OURS),
         )
-        for scheduler in BLOCK_LEVEL:
-            yield Judgement(
-                f"{scheduler}-{device}",
-                f"{device}: the problem is there: {scheduler}'s deviation over that of serving all alike",
-                "≥",
-                0.75,
-                partial(_blind, device=device, scheduler=scheduler),
-                round(PAPER / EQUAL, 3),
-            )
-            yield Judgement(
-                f"{scheduler}-one-level-{device}",
-                f"{device}: what part of {scheduler}'s requests have one and the same level",
-                "≥",
-                0.95,
-                partial(_one_level, device=device, scheduler=scheduler),
-                1.0,
-            )
 
 
 def _deviation(cells: Cells, device: str, scheduler: str) -> float:
     return deviation(find(cells, device, scheduler, VARIANT))
-
-
-def _blind(cells: Cells, device: str, scheduler: str) -> float:
-    return ratio(_deviation(cells, device, scheduler), EQUAL)
-
-
-def _one_level(cells: Cells, device: str, scheduler: str) -> float:
-    return max(seen(find(cells, device, scheduler, VARIANT)).values())
 
 
 def figures(cells: Cells) -> list[Figure]:
@@ -120,15 +96,22 @@ def _table(cells: Cells, device: str) -> Table:
         (
             cell.scheduler,
             number(deviation(cell) * 100),
+            _answer(deviation(cell)),
             number(sum(job.bytes_per_s for job in cell.jobs) / 1e6),
             _levels(cell),
         )
         for cell in cells
     )
     ours = frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS)
-    rows += (("paper: cfq", number(PAPER * 100), "–", "100 % be/4"),)
-    columns = ("scheduler", "deviation %", "total MB/s", "requests by class and level")
+    rows += (("paper: cfq", number(PAPER * 100), _answer(PAPER), "–", "100 % be/4"),)
+    columns = ("scheduler", "deviation %", "levels count", "total MB/s", "requests by class and level")
     return Table(f"Asynchronous writes on {device}", columns, rows, 1, ours)
+
+
+def _answer(off: float) -> str:
+    if off <= MOST:
+        return "yes"
+    return "no" if off >= BLIND * EQUAL else "in part"
 
 
 def _levels(cell: Cell) -> str:
