@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Weights of cgroups, io.sluice.weight in every cgroup but the root, and names.  See cause.h. */
+/*
+ * Settings of cgroups, in every cgroup but the root, and names.  See cause.h.
+ *
+ *	io.sluice.weight	its part of a disk; 1 to 1000, or "default"
+ *	io.sluice.rate		what it and all below it may cost a disk, normalised bytes a
+ *				second; or "max"
+ *
+ * A weight is that of the nearest cgroup that has one.  Rates hold all at once: whoever may
+ * set one below a cgroup can't get past that of the cgroup.
+ */
 #include "cause.h"
 
+#include <linux/bitmap.h>
 #include <linux/cgroup.h>
 #include <linux/slab.h>
 
+/**
+ * struct cause_cgroup - settings of a cgroup
+ * @cpd: the block layer's
+ * @weight: 1 to CAUSE_WEIGHT_MAX; 0: none
+ * @rate: CAUSE_RATE_MIN to CAUSE_RATE_MAX; 0: none; read without the lock
+ * @place: valid while it has a rate
+ */
 struct cause_cgroup {
 	struct blkcg_policy_data cpd;
 	unsigned int weight;
+	unsigned int place;
+	u64 rate;
 };
 
-atomic_t cause_weights;
-EXPORT_SYMBOL_GPL(cause_weights);
+atomic_t cause_settings;
+EXPORT_SYMBOL_GPL(cause_settings);
+
+static DEFINE_SPINLOCK(cause_lock); /* guards changes of rates, and places */
+static DECLARE_BITMAP(cause_places, CAUSE_PLACES);
 
 static struct blkcg_policy_data *cause_cgroup_alloc(gfp_t gfp)
 {
@@ -20,14 +42,49 @@ static struct blkcg_policy_data *cause_cgroup_alloc(gfp_t gfp)
 	return cgroup ? &cgroup->cpd : NULL;
 }
 
+/* One setting more, or less. */
+static void cause_count(bool is, bool was)
+{
+	if (is != was)
+		atomic_add(is ? 1 : -1, &cause_settings);
+}
+
 static void cause_set_weight(struct cause_cgroup *cgroup, unsigned int weight)
 {
-	unsigned int before = xchg(&cgroup->weight, weight);
+	cause_count(weight, xchg(&cgroup->weight, weight));
+}
 
-	if (weight && !before)
-		atomic_inc(&cause_weights);
-	if (!weight && before)
-		atomic_dec(&cause_weights);
+/* Who has a rate for the first time gets a place. */
+static int cause_take_place(struct cause_cgroup *cgroup)
+{
+	unsigned int place = find_first_zero_bit(cause_places, CAUSE_PLACES);
+
+	lockdep_assert_held(&cause_lock);
+	if (place == CAUSE_PLACES)
+		return -ENOSPC;
+	__set_bit(place, cause_places);
+	cgroup->place = place;
+	return 0;
+}
+
+static int cause_set_rate(struct cause_cgroup *cgroup, u64 rate)
+{
+	u64 before;
+	int err = 0;
+
+	spin_lock_irq(&cause_lock);
+	before = cgroup->rate;
+	if (rate && !before)
+		err = cause_take_place(cgroup);
+	if (!err) {
+		/* Pairs with cause_next_limit(): who sees the rate sees the place. */
+		smp_store_release(&cgroup->rate, rate);
+		cause_count(rate, before);
+		if (before && !rate)
+			__clear_bit(cgroup->place, cause_places);
+	}
+	spin_unlock_irq(&cause_lock);
+	return err;
 }
 
 static void cause_cgroup_free(struct blkcg_policy_data *cpd)
@@ -35,6 +92,7 @@ static void cause_cgroup_free(struct blkcg_policy_data *cpd)
 	struct cause_cgroup *cgroup = container_of(cpd, struct cause_cgroup, cpd);
 
 	cause_set_weight(cgroup, 0);
+	cause_set_rate(cgroup, 0);
 	kfree(cgroup);
 }
 
@@ -75,13 +133,48 @@ static ssize_t cause_weight_write(struct kernfs_open_file *of, char *text, size_
 	return size;
 }
 
-static struct cftype cause_files[] = { {
-					       .name = "sluice.weight",
-					       .flags = CFTYPE_NOT_ON_ROOT,
-					       .seq_show = cause_weight_show,
-					       .write = cause_weight_write,
-				       },
-				       {} };
+static int cause_rate_show(struct seq_file *m, void *unused)
+{
+	u64 rate = READ_ONCE(cause_cgroup(seq_css(m))->rate);
+
+	if (rate)
+		seq_printf(m, "%llu\n", rate);
+	else
+		seq_puts(m, "max\n");
+	return 0;
+}
+
+static ssize_t cause_rate_write(struct kernfs_open_file *of, char *text, size_t size, loff_t at)
+{
+	u64 rate = 0;
+	int err;
+
+	text = strim(text);
+	if (strcmp(text, "max")) {
+		err = kstrtou64(text, 10, &rate);
+		if (err)
+			return err;
+		if (rate < CAUSE_RATE_MIN || rate > CAUSE_RATE_MAX)
+			return -ERANGE;
+	}
+	return cause_set_rate(cause_cgroup(of_css(of)), rate) ?: size;
+}
+
+static struct cftype cause_files[] = {
+	{
+		.name = "sluice.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = cause_weight_show,
+		.write = cause_weight_write,
+	},
+	{
+		.name = "sluice.rate",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = cause_rate_show,
+		.write = cause_rate_write,
+	},
+	{},
+};
 
 static struct blkcg_policy cause_policy = {
 	.dfl_cftypes = cause_files,
@@ -89,49 +182,96 @@ static struct blkcg_policy cause_policy = {
 	.cpd_free_fn = cause_cgroup_free,
 };
 
-static u64 cause_cgroup_name(struct cgroup_subsys_state *css, unsigned int weight)
+static u64 cause_cgroup_name(struct cgroup_subsys_state *css)
 {
+	unsigned int weight = READ_ONCE(cause_cgroup(css)->weight) ?: CAUSE_WEIGHT;
+
 	return CAUSE_CGROUP | cgroup_id(css->cgroup) << CAUSE_WEIGHT_BITS | weight;
 }
 
-/* The name of the nearest cgroup with a weight; 0 if there is none. */
-static u64 cause_weighted(struct cgroup_subsys_state *css)
+/* The nearest cgroup with a setting; NULL if there is none. */
+static struct cgroup_subsys_state *cause_nearest(struct cgroup_subsys_state *css)
 {
-	unsigned int weight;
+	const struct cause_cgroup *cgroup;
 
 	for (; css && css->parent; css = css->parent) {
-		weight = READ_ONCE(cause_cgroup(css)->weight);
-		if (weight)
-			return cause_cgroup_name(css, weight);
+		cgroup = cause_cgroup(css);
+		if (READ_ONCE(cgroup->weight) || READ_ONCE(cgroup->rate))
+			return css;
 	}
-	return 0;
+	return NULL;
 }
 
 /**
  * cause_of_css() - who is charged for what a cgroup dirtied
  * @css: the cgroup, of the io controller; under RCU or with a reference; may be NULL
  *
- * Return: the nearest cgroup with a weight, else itself; for the root all kernel threads.
+ * Return: the nearest cgroup with a setting, else itself; for the root all kernel threads.
  */
 u64 cause_of_css(struct cgroup_subsys_state *css)
 {
 	if (!css || !css->parent)
 		return CAUSE_KERNEL;
-	return cause_weighted(css) ?: cause_cgroup_name(css, CAUSE_WEIGHT);
+	return cause_cgroup_name(cause_nearest(css) ?: css);
 }
 EXPORT_SYMBOL_GPL(cause_of_css);
 
-/* cause_of_task() where some cgroup has a weight. */
+/**
+ * cause_meet() - who the current task is, and which cgroup he is
+ * @css: becomes the cgroup, of the io controller, for as long as RCU lasts; NULL if it is a
+ *	 thread group
+ *
+ * Under RCU.
+ *
+ * Return: what cause_of_task() returns.
+ */
+u64 cause_meet(struct cgroup_subsys_state **css)
+{
+	*css = cause_nearest(task_css(current, io_cgrp_id));
+	return *css ? cause_cgroup_name(*css) : cause_of_thread_group();
+}
+EXPORT_SYMBOL_GPL(cause_meet);
+
+/* cause_of_task() where some cgroup has a setting. */
 u64 cause_of_cgroup(void)
 {
+	struct cgroup_subsys_state *css;
 	u64 name;
 
 	rcu_read_lock();
-	name = cause_weighted(task_css(current, io_cgrp_id));
+	name = cause_meet(&css);
 	rcu_read_unlock();
-	return name ?: cause_of_thread_group();
+	return name;
 }
 EXPORT_SYMBOL_GPL(cause_of_cgroup);
+
+/**
+ * cause_next_limit() - whose rates hold for a cgroup
+ * @css: where to begin, with a reference or under RCU; becomes where to go on
+ * @limit: becomes what was found
+ *
+ * In any context.  From the cgroup upwards, each time the next one with a rate.
+ *
+ * Return: whether there is one more.
+ */
+bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit)
+{
+	const struct cause_cgroup *cgroup;
+
+	for (; *css && (*css)->parent; *css = (*css)->parent) {
+		cgroup = cause_cgroup(*css);
+		/* Pairs with cause_set_rate(). */
+		limit->rate = smp_load_acquire(&cgroup->rate);
+		if (!limit->rate)
+			continue;
+		limit->place = cgroup->place;
+		limit->cgroup = cgroup_id((*css)->cgroup);
+		*css = (*css)->parent;
+		return true;
+	}
+	return false;
+}
+EXPORT_SYMBOL_GPL(cause_next_limit);
 
 static int __init cause_init(void)
 {
@@ -148,4 +288,4 @@ module_exit(cause_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Who causes I/O, and with which weight");
+MODULE_DESCRIPTION("Who causes I/O, with which weight and rate");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who causes I/O: the nearest cgroup with a weight of its own (io.sluice.weight), else the
- * thread group.  A cause is a name, a number that nobody else ever has; module sluice-cause
- * has the file in each cgroup, and what is known of names.
+ * Who causes I/O: the nearest cgroup with a setting of its own (io.sluice.weight,
+ * io.sluice.rate), else the thread group.  A cause is a name, a number that nobody else ever
+ * has; module sluice-cause has the files in each cgroup, and what is known of names.
  *
  * Any context, unless said otherwise.
  */
@@ -19,6 +19,11 @@
 #define CAUSE_WEIGHT 100
 #define CAUSE_WEIGHT_MAX 1000
 
+/* Rates, normalised bytes a second (split/cost.h); cgroups that have one, at a time. */
+#define CAUSE_RATE_MIN 1024ULL
+#define CAUSE_RATE_MAX BIT_ULL(33)
+#define CAUSE_PLACES 256
+
 /*
  * A cgroup's name has its inode number, never used again, and its weight: with another
  * weight it is another cause.
@@ -29,11 +34,25 @@
 /* All kernel threads together, where nobody is known whom they work for. */
 #define CAUSE_KERNEL 1ULL
 
-/* Cgroups with a weight of their own: while there is none nobody looks for it. */
-extern atomic_t cause_weights;
+/* Settings that cgroups have: while there is none nobody looks for it. */
+extern atomic_t cause_settings;
+
+/**
+ * struct cause_limit - a cgroup with a rate
+ * @place: a number below CAUSE_PLACES, its own as long as it has a rate
+ * @cgroup: inode number of its folder: who has got the place since has another one
+ * @rate: CAUSE_RATE_MIN to CAUSE_RATE_MAX
+ */
+struct cause_limit {
+	unsigned int place;
+	u64 cgroup;
+	u64 rate;
+};
 
 u64 cause_of_css(struct cgroup_subsys_state *css);
 u64 cause_of_cgroup(void);
+u64 cause_meet(struct cgroup_subsys_state **css);
+bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit);
 
 /*
  * What started at another time isn't the same, though it may have got the same number.
@@ -49,7 +68,7 @@ static inline u64 cause_of_thread_group(void)
 /* The current task's, in process context. */
 static __always_inline u64 cause_of_task(void)
 {
-	if (unlikely(atomic_read(&cause_weights)))
+	if (unlikely(atomic_read(&cause_settings)))
 		return cause_of_cgroup();
 	return cause_of_thread_group();
 }

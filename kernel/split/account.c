@@ -16,6 +16,7 @@
 #include "core.h"
 
 #include <linux/bitmap.h>
+#include <linux/cgroup.h>
 #include <linux/hashtable.h>
 #include <linux/slab.h>
 
@@ -54,15 +55,25 @@ static struct split_account *split_account_find(u64 cause)
 	return NULL;
 }
 
-static struct split_account *split_account_alloc(u64 cause)
+static void split_account_free(struct split_account *account)
+{
+	if (account->css)
+		css_put(account->css);
+	kfree_rcu(account, rcu);
+}
+
+static struct split_account *split_account_alloc(u64 cause, struct cgroup_subsys_state *css)
 {
 	struct split_account *account = kzalloc(sizeof(*account), GFP_NOWAIT | __GFP_NOWARN);
 
 	if (!account)
 		return NULL;
 	account->cause = cause;
+	account->css = css;
 	account->weight = cause_weight(cause);
-	if (!(cause & CAUSE_CGROUP))
+	if (css)
+		css_get(css);
+	else
 		account->tgid = current->tgid;
 	refcount_set(&account->refs, 1);
 	return account;
@@ -86,9 +97,9 @@ static unsigned int split_account_id(void)
 }
 
 /* Makes an account, unless somebody else has just done so. */
-static struct split_account *split_account_add(u64 cause)
+static struct split_account *split_account_add(u64 cause, struct cgroup_subsys_state *css)
 {
-	struct split_account *account = split_account_alloc(cause), *other;
+	struct split_account *account = split_account_alloc(cause, css), *other;
 	unsigned long flags;
 
 	if (!account)
@@ -106,7 +117,7 @@ static struct split_account *split_account_add(u64 cause)
 	}
 	spin_unlock_irqrestore(&split_accounts_lock, flags);
 	if (other != account)
-		kfree(account);
+		split_account_free(account);
 	return other;
 }
 
@@ -129,12 +140,13 @@ static void split_account_keep(struct split_account *account)
 static struct split_account *split_account_meet(void)
 {
 	struct split_account *account = split_account_recent();
+	struct cgroup_subsys_state *css;
 	u64 cause;
 
 	if (account && refcount_inc_not_zero(&account->refs))
 		return account;
-	cause = cause_of_task();
-	account = split_account_find(cause) ?: split_account_add(cause);
+	cause = cause_meet(&css);
+	account = split_account_find(cause) ?: split_account_add(cause, css);
 	if (!account)
 		return split_account_get(&split_others);
 	split_account_keep(account);
@@ -175,7 +187,7 @@ static void split_account_end(struct split_account *account)
 	split_accounts_used--;
 	RCU_INIT_POINTER(split_accounts[account->id], NULL);
 	hash_del_rcu(&account->node);
-	kfree_rcu(account, rcu);
+	split_account_free(account);
 }
 
 void split_account_put(struct split_account *account)
