@@ -51,7 +51,8 @@ static struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
 static struct dentry *split_debugfs;
 
 static const char *const split_kinds[SPLIT_KINDS] = {
-	"write", "fsync", "sync", "creat", "mkdir", "unlink", "rename", "truncate", "change",
+	"write",  "fsync",  "sync",	"creat",  "mkdir",
+	"unlink", "rename", "truncate", "change", "store",
 };
 
 /* Calls at gates */
@@ -383,7 +384,7 @@ struct split_device *split_attach(struct request_queue *q, const struct split_op
 	memalloc_noio_restore(flags);
 	if (!device)
 		return ERR_PTR(err);
-	err = err ?: split_hooks_on();
+	err = err ?: split_hooks_on(ops->more);
 	if (err) {
 		kvfree(device->ledger);
 		kfree(device);
@@ -415,8 +416,8 @@ void split_detach(struct split_device *device)
 	WRITE_ONCE(device->state, SPLIT_DETACHED);
 	synchronize_rcu();
 	split_wake_all(device, split_claim);
+	split_hooks_off(device->ops->more);
 	split_put(device);
-	split_hooks_off();
 }
 EXPORT_SYMBOL_GPL(split_detach);
 

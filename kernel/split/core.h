@@ -206,12 +206,14 @@ void split_commit(struct split_device *device, u32 own);
  * @function: its name
  * @address: of a function that modules may call, else NULL
  * @ops: the hook
+ * @more: in only for policies with these kinds of gates; 0: for all
  * @in: it is in
  */
 struct split_hook {
 	const char *function;
 	void *address;
 	struct ftrace_ops ops;
+	unsigned int more;
 	bool in;
 };
 
@@ -264,8 +266,8 @@ void split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 		   struct ftrace_regs *regs);
 void split_entry_drain(void);
 
-int split_hooks_on(void);
-void split_hooks_off(void);
+int split_hooks_on(unsigned int more);
+void split_hooks_off(unsigned int more);
 int split_hooks_init(void);
 void split_hooks_exit(void);
 

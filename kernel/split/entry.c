@@ -15,8 +15,10 @@
  */
 #include "core.h"
 
+#include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/wait.h>
+#include <linux/writeback.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
@@ -101,6 +103,40 @@ void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ft
 		split_redirect(regs, split_write);
 }
 
+/* So many pages are looked at. */
+#define SPLIT_PAGES_MOST 256
+
+/* Whether all pages from one to another are dirty, and none is being written. */
+static bool split_are_dirty(struct address_space *mapping, pgoff_t first, pgoff_t last)
+{
+	XA_STATE(xas, &mapping->i_pages, first);
+	pgoff_t next = first;
+	struct folio *folio;
+
+	xas_for_each(&xas, folio, last)
+	{
+		if (xas_retry(&xas, folio))
+			continue;
+		if (xa_is_value(folio) || folio->index > next || !folio_test_dirty(folio) ||
+		    folio_test_writeback(folio))
+			return false;
+		next = folio->index + folio_nr_pages(folio);
+	}
+	return next > last;
+}
+
+bool split_costs_nothing(const struct split_call *call)
+{
+	pgoff_t first = call->pos >> PAGE_SHIFT;
+	pgoff_t last = (call->pos + call->bytes - 1) >> PAGE_SHIFT;
+
+	if (call->kind != SPLIT_WRITE || call->durable || call->bytes <= 0 ||
+	    last - first >= SPLIT_PAGES_MOST)
+		return false;
+	return split_are_dirty(call->inode->i_mapping, first, last);
+}
+EXPORT_SYMBOL_GPL(split_costs_nothing);
+
 /* Fsyncs */
 
 static int split_fsync(struct file *file, loff_t start, loff_t end, int datasync)
@@ -151,6 +187,42 @@ void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftr
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_SYNC))))
 		split_redirect(regs, split_sync);
+}
+
+/* Stores to mapped files */
+
+/*
+ * Here, after a fault, the kernel itself has who makes too much dirty wait: the page is
+ * dirty, and no lock is held but, when the fault was taken a second time, the caller's own
+ * mm's.
+ */
+static void split_store(struct address_space *mapping)
+{
+	struct split_call call = {
+		.kind = SPLIT_STORE,
+		.sb = mapping->host->i_sb,
+		.inode = mapping->host,
+		.bytes = PAGE_SIZE,
+	};
+
+	split_leave(&call, split_enter(&call));
+	balance_dirty_pages_ratelimited(mapping);
+	split_end();
+}
+
+/* Whether the current task came into the kernel by a fault; else it is in a system call. */
+static bool split_is_fault(void)
+{
+	return syscall_get_nr(current, current_pt_regs()) == -1;
+}
+
+static void notrace split_at_balance(unsigned long ip, unsigned long parent_ip,
+				     struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	struct address_space *mapping = sluice_ftrace_arg(regs, 0);
+
+	if (unlikely(split_is_closed(mapping->host->i_sb, BIT(SPLIT_STORE))) && split_is_fault())
+		split_redirect(regs, split_store);
 }
 
 /* Changes of names and inodes */
@@ -221,6 +293,12 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 
 struct split_hook split_entry_hooks[] = {
 	SPLIT_GATE("mnt_want_write", mnt_want_write, split_at_change),
+	{
+		.function = "balance_dirty_pages_ratelimited",
+		.ops = { .func = split_at_balance,
+			 .flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT },
+		.more = BIT(SPLIT_STORE),
+	},
 	{},
 };
 

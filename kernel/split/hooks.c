@@ -36,9 +36,11 @@ static struct split_probe *const split_all_probes[] = {
 
 /**
  * struct split_hooking - whether the hooks are in
- * @lock: guards @users
+ * @lock: guards @users and @more
  * @users: devices with a policy
- * @in: of the work item alone
+ * @more: those of them that have gates of each kind of SPLIT_MORE
+ * @in: of the work item alone, as the next one
+ * @have: kinds of SPLIT_MORE that hooks are in for
  * @result: of the last run of the work item: 0 or a negative error; 1 while it is to run
  * @done: woken when @result is there
  * @work: puts the hooks in if there are users, takes them out if there are none
@@ -46,9 +48,11 @@ static struct split_probe *const split_all_probes[] = {
  * @xfs: likewise; NULL if it wasn't loaded
  */
 static struct {
-	spinlock_t lock; /* guards users */
+	spinlock_t lock; /* guards users and more */
 	unsigned int users;
+	unsigned int more[SPLIT_KINDS];
 	bool in;
+	unsigned int have;
 	int result;
 	wait_queue_head_t done;
 	struct delayed_work work;
@@ -85,8 +89,11 @@ static int split_each_probe(int (*fn)(struct split_probe *probe))
 
 static int split_put_in(struct split_hook *hook)
 {
-	int err = register_ftrace_function(&hook->ops);
+	int err;
 
+	if (hook->in || (hook->more & ~split_hooking.have))
+		return 0;
+	err = register_ftrace_function(&hook->ops);
 	if (err)
 		pr_err("split: %s is changed by a livepatch or a kprobe already, or ftrace is off (error %d); next: grep %s /sys/kernel/tracing/enabled_functions; sysctl kernel.ftrace_enabled\n",
 		       hook->function, err, hook->function);
@@ -100,6 +107,12 @@ static int split_take_out(struct split_hook *hook)
 		WARN_ON_ONCE(unregister_ftrace_function(&hook->ops));
 	hook->in = false;
 	return 0;
+}
+
+/* Takes out what nobody needs any more. */
+static int split_take_out_more(struct split_hook *hook)
+{
+	return hook->more & ~split_hooking.have ? split_take_out(hook) : 0;
 }
 
 static int split_listen(struct split_probe *probe)
@@ -129,39 +142,79 @@ static void split_take_out_all(void)
 	split_proxies_off();
 	split_memory_off();
 	split_hooking.in = false;
+	split_hooking.have = SPLIT_NONE;
 }
 
-/* A queue is frozen: no memory may be waited for that would have to be written to it. */
 static int split_put_in_all(void)
 {
-	unsigned int flags = memalloc_noio_save();
 	int err = split_memory_on();
 
 	if (err)
 		pr_err("split: no memory for the tags of pages, 0.1 %% of all; next: free some and try again\n");
 	err = err ?: split_each_probe(split_listen) ?: split_each_hook(split_put_in);
-	memalloc_noio_restore(flags);
 	split_hooking.in = true;
 	if (err)
 		split_take_out_all();
 	return err;
 }
 
+/* Has the hooks of these kinds of SPLIT_MORE in, and of no other, beside those of all. */
+static int split_change_more(unsigned int more)
+{
+	unsigned int had = split_hooking.have;
+	int err;
+
+	split_hooking.have = more;
+	err = split_each_hook(split_put_in);
+	if (err)
+		split_hooking.have = had;
+	split_each_hook(split_take_out_more);
+	return err;
+}
+
+/* A queue is frozen: no memory may be waited for that would have to be written to it. */
+static int split_put_in_for(unsigned int more)
+{
+	unsigned int flags = memalloc_noio_save();
+	int err = 0;
+
+	if (!split_hooking.in)
+		err = split_put_in_all();
+	if (!err && split_hooking.have != more)
+		err = split_change_more(more);
+	memalloc_noio_restore(flags);
+	return err;
+}
+
+/* Which of SPLIT_MORE somebody needs. */
+static unsigned int split_more(void)
+{
+	unsigned int kind, more = SPLIT_NONE;
+
+	lockdep_assert_held(&split_hooking.lock);
+	for (kind = 0; kind < SPLIT_KINDS; kind++)
+		if (split_hooking.more[kind])
+			more |= BIT(kind);
+	return more;
+}
+
 static void split_hooks_work(struct work_struct *work)
 {
-	unsigned int users;
+	unsigned int users, more;
 	int result = 0;
 
 	spin_lock(&split_hooking.lock);
 	users = split_hooking.users;
+	more = split_more();
 	spin_unlock(&split_hooking.lock);
-	if (users && !split_hooking.in)
-		result = split_put_in_all();
-	else if (!users && split_hooking.in)
+	if (users)
+		result = split_put_in_for(more);
+	else if (split_hooking.in)
 		split_take_out_all();
 	spin_lock(&split_hooking.lock);
 	/* Who came or went meanwhile has queued this again, and is answered then. */
-	if (result || split_hooking.in == !!split_hooking.users)
+	if (result ||
+	    (split_hooking.in == !!split_hooking.users && split_hooking.have == split_more()))
 		WRITE_ONCE(split_hooking.result, result);
 	spin_unlock(&split_hooking.lock);
 	wake_up_all(&split_hooking.done);
@@ -173,18 +226,31 @@ static bool split_has_answer(int *result)
 	return *result <= 0;
 }
 
+/* One device more, or less, that needs these kinds of SPLIT_MORE. */
+static void split_count_more(unsigned int more, int by)
+{
+	unsigned int kind;
+
+	lockdep_assert_held(&split_hooking.lock);
+	for (kind = 0; kind < SPLIT_KINDS; kind++)
+		if (more & BIT(kind))
+			split_hooking.more[kind] += by;
+}
+
 /**
  * split_hooks_on() - have the hooks in, for one more device
+ * @more: kinds of SPLIT_MORE that it needs
  *
  * Sleeps, SPLIT_HOOKS_MS at most.  Return: 0; -EBUSY, -ETIMEDOUT or another error, which
  * has been explained in the kernel log.
  */
-int split_hooks_on(void)
+int split_hooks_on(unsigned int more)
 {
 	int result;
 
 	spin_lock(&split_hooking.lock);
 	split_hooking.users++;
+	split_count_more(more, 1);
 	split_hooking.result = 1;
 	spin_unlock(&split_hooking.lock);
 	mod_delayed_work(system_unbound_wq, &split_hooking.work, 0);
@@ -193,17 +259,19 @@ int split_hooks_on(void)
 		pr_err("split: the hooks could not be put in within %u ms; next: try again\n",
 		       SPLIT_HOOKS_MS);
 	if (result)
-		split_hooks_off();
+		split_hooks_off(more);
 	return result > 0 ? -ETIMEDOUT : result;
 }
 
 /**
  * split_hooks_off() - a device that split_hooks_on() was called for has no policy any more
+ * @more: as it was then
  */
-void split_hooks_off(void)
+void split_hooks_off(unsigned int more)
 {
 	spin_lock(&split_hooking.lock);
-	if (!--split_hooking.users)
+	split_count_more(more, -1);
+	if (!--split_hooking.users || more)
 		mod_delayed_work(system_unbound_wq, &split_hooking.work,
 				 msecs_to_jiffies(SPLIT_LINGER_MS));
 	spin_unlock(&split_hooking.lock);

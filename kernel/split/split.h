@@ -36,8 +36,8 @@
  *
  * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
  * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle, exit
- * or dump core.  enter() isn't called for them.  What doesn't come by a gate at all: stores
- * to mapped files, ftruncate, fallocate, and fsetxattr; sync_file_range.  What must not
+ * or dump core.  enter() isn't called for them.  What doesn't come by a gate at all:
+ * ftruncate, fallocate, and fsetxattr; sync_file_range.  What must not
  * wait (RWF_NOWAIT, io_uring's first try) fails with -EAGAIN instead of being held.
  *
  * Ejection.  A held call must be let go, or held once more by split_hold(), within
@@ -82,6 +82,7 @@
  * @SPLIT_TRUNCATE: truncate by path
  * @SPLIT_CHANGE: change something else of an inode by path: chmod, chown, utimes,
  *		  setxattr; and any of the last five from io_uring or a 32-bit process
+ * @SPLIT_STORE: store to a mapped file, that has made a page dirty; for a policy with @more
  * @SPLIT_KINDS: number of kinds
  */
 enum split_kind {
@@ -94,18 +95,21 @@ enum split_kind {
 	SPLIT_RENAME,
 	SPLIT_TRUNCATE,
 	SPLIT_CHANGE,
+	SPLIT_STORE,
 	SPLIT_KINDS
 };
 
-/* Sets of kinds, one bit each. */
+/* Sets of kinds, one bit each; the gates of all but SPLIT_MORE are always there. */
 #define SPLIT_NONE 0U
-#define SPLIT_ALL (BIT(SPLIT_KINDS) - 1)
+#define SPLIT_MORE BIT(SPLIT_STORE)
+#define SPLIT_ALL ((BIT(SPLIT_KINDS) - 1) & ~SPLIT_MORE)
 #define SPLIT_DURABLE (BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC))
-#define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC)))
+#define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | SPLIT_DURABLE))
 
 /**
- * struct split_account - who is charged: a cgroup with a weight, else a thread group
+ * struct split_account - who is charged: a cgroup with a setting, else a thread group
  * @cause: see cause.h
+ * @css: the cgroup, for whose limits see cause_next_limit(); NULL: a thread group
  * @id: a number below SPLIT_ACCOUNTS, its own as long as somebody has a reference; 0 is
  *	shared by kernel threads that work for nobody known, and by those for whom there
  *	was no memory or no number
@@ -122,6 +126,7 @@ enum split_kind {
  */
 struct split_account {
 	u64 cause;
+	struct cgroup_subsys_state *css;
 	unsigned int id;
 	unsigned int weight;
 	unsigned short ioprio;
@@ -137,7 +142,7 @@ struct split_account {
  * @kind: what it does
  * @account: the caller's; the call has a reference
  * @sb: the file system
- * @inode: of a write or fsync, else NULL
+ * @inode: of a write, fsync or store, else NULL
  * @pos: where a write begins, as far as is known before it does; bytes
  * @bytes: length of a write; of an fsync's range, LLONG_MAX if to the end
  * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
@@ -192,6 +197,11 @@ struct split_ops {
 	 * @name: the elevator's, for messages
 	 */
 	const char *name;
+
+	/**
+	 * @more: which of SPLIT_MORE it has gates for: they cost something even while open
+	 */
+	unsigned int more;
 
 	/**
 	 * @enter: a call has come to a closed gate
@@ -320,6 +330,18 @@ void split_let_go(struct split_call *call);
  * for gets less, without a commit of the journal.
  */
 void split_write_back(struct split_call *call);
+
+/**
+ * split_costs_nothing() - whether a call writes but to what is dirty anyway
+ * @call: a call, in enter()
+ *
+ * Process context, under RCU.  What becomes dirty again costs nothing more, unless another
+ * account had it dirty.
+ *
+ * Return: true for a write, not durable, of no more than 256 pages, all of which are in the
+ * page cache, dirty and not being written.
+ */
+bool split_costs_nothing(const struct split_call *call);
 
 /*
  * Requests.  Each has a set of causes: who reads, writes directly, or made the pages dirty
