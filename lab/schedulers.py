@@ -78,6 +78,7 @@ SCHEDULERS = {
         Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
         Scheduler("afq", "afq", {}, ("moment", "patience", "quantum", "slack"), SPLIT),
+        Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),
         # What the split framework costs by itself; its knobs are for tests.
         Scheduler("split-noop", "split-noop", {}, (), SPLIT),
         # The same elevator without the framework.

@@ -139,6 +139,16 @@ AFQ = (
     ("reference-kept", "\tsplit_account_put(client->account);\n", "", "afq-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
+TOKEN = (
+    ("debt-ignored", "return bucket->tokens.tokens < (s64)bucket->reserved;", "return false;", "token-rates"),
+    ("never-given-back", "\t\tbucket_give(&token_bucket(token, &limit)->tokens, cost);", "\t\t;", "token-rates"),
+    ("reads-unreserved", "\tbucket->reserved += token_reserved_for(rq);\n", "", "token-rates"),
+    ("stores-go", "\t.more = BIT(SPLIT_STORE),\n", "", "token-rates"),
+    ("memory-held", " || split_costs_nothing(call)", "", "token-rates"),
+    ("frozen-reads-wait", "READ_ONCE(token->q->mq_freeze_depth) || ", "", "token-knobs"),
+    ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "token-knobs"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
+)
 SPLIT = (
     (
         "killed-stays",
@@ -159,7 +169,7 @@ SPLIT = (
     ("never-ejected", "core.c", "time_after(jiffies, answered + msecs_to_jiffies(SPLIT_ANSWER_MS))", "false", "eject"),
     ("account-kept", "core.c", "\t\tsplit_account_put(call->account);\n", "", "switch"),
     ("never-drained", "hooks.c", "\tsplit_entry_drain();\n", "", "switch"),
-    ("hooks-stay", "hooks.c", "else if (!users && split_hooking.in)", "else if (false)", "switch"),
+    ("hooks-stay", "hooks.c", "else if (split_hooking.in)", "else if (false)", "switch"),
     (
         "nowait-waits",
         "core.c",
@@ -218,8 +228,11 @@ SPLIT = (
     ("id-without-end", "account.c", "\t__clear_bit(account->id, split_account_ids);\n", "", "accounts"),
 )
 CAUSE = (
-    ("only-its-own-weight", "css = css->parent) {", "css = NULL) {"),
-    ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)"),
+    ("only-its-own-weight", "; css && css->parent; css = css->parent", "; css; css = NULL", "cpq-fair-weights"),
+    ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)", "cpq-fair-weights"),
+    ("any-rate", "if (rate < CAUSE_RATE_MIN || rate > CAUSE_RATE_MAX)", "if (false)", "token-knobs"),
+    ("place-kept", "\t\t\t__clear_bit(cgroup->place, cause_places);", "\t\t\t;", "token-knobs"),
+    ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 # In what elevators share, a bug is planted for each of them.
 SHARED = (
@@ -253,13 +266,14 @@ BUGS = (
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),
+    *(Bug(name, "split-token", "kernel/split/token.c", right, wrong, test) for name, right, wrong, test in TOKEN),
     *(
         Bug(name, "split", f"kernel/split/{file}", right, wrong, f"split-{test}")
         for name, file, right, wrong, test in SPLIT
     ),
     *(
-        Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, "cpq-fair-weights")
-        for name, right, wrong in CAUSE
+        Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, test)
+        for name, right, wrong, test in CAUSE
     ),
     *(
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))

@@ -1,0 +1,942 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Split-Token: a cgroup's I/O costs a disk no more than its rate
+ *
+ * Each cgroup with an io.sluice.rate has a bucket of tokens (bucket.h) on each device.  What
+ * it and all below it do is paid from there: normalised bytes (cost.h), as much as the same
+ * time of the device would read in sequence.
+ *
+ *	when data becomes dirty		what it will probably cost, at once
+ *	when it is written or freed	that is given back,
+ *	when a request goes		and what it does cost is taken: reads, data, and
+ *					its part of metadata and of the journal
+ *
+ * Who is in debt waits, and only where nobody else would wait for him:
+ *
+ *	at the entry gates	writes, stores to mapped files, changes of names
+ *	at the block level	reads, unless they are of metadata or made with a handle of
+ *				the journal: others may need what is read
+ *	not at all		reads from the page cache, writes to what is dirty anyway;
+ *				fsync, and all that is written: a commit of the journal may
+ *				need it
+ *
+ * What was held goes in the order in which it came, and no more of it than there are tokens
+ * for: the next call when the one before it has returned, and is charged; reads as if each
+ * will cost what the last one did.  So many threads that wait for one bucket don't spend it
+ * many times.
+ *
+ * The gates are closed while somebody is in debt, and nothing is done for those who have no
+ * rate.  Requests that needn't wait go as by a deadline scheduler: by place, in batches,
+ * reads before writes but not for ever, and what is overdue first.
+ *
+ * Progress: a debt is paid at the rate, and then one call and one read go in each tick at
+ * least, whether or not those that have gone before are back.  When the queue is frozen, as
+ * to change the scheduler, or the machine is suspended, all reads go.
+ *
+ * Source: the split-level paper, section 5.3.  docs/split-token.md has the model, and where
+ * it departs from the paper.
+ */
+#include "../elevator/request-set.h"
+#include "bucket.h"
+#include "split.h"
+
+#include <linux/slab.h>
+#include <linux/suspend.h>
+
+#define CREATE_TRACE_POINTS
+#include "token-trace.h"
+
+/* A hundred seeks of a disk are a second: who reads now and then never notices his rate. */
+#define TOKEN_HOARD_MS 100
+#define TOKEN_HOARD_MS_MAX 10000
+
+/* How often it is looked whose debt is paid. */
+#define TOKEN_TICK_MS 10
+
+/* So many requests of a kind go by their place before others are thought of. */
+#define TOKEN_BATCH 16
+
+/* Batches of reads that go before one of writes. */
+#define TOKEN_STARVED 2
+
+/* Who waited for longer goes before who is nearer. */
+#define TOKEN_READ_MS 500
+#define TOKEN_WRITE_MS 5000
+
+/* Of the tags, those with a rate together get this part for reads, those in debt that. */
+#define TOKEN_LIMITED_PART 4
+#define TOKEN_DEBTOR_PART 16
+
+/* Writes leave this part of the tags to reads. */
+#define TOKEN_READ_PART 4
+
+/* Who is in debt waits there. */
+#define TOKEN_GATES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE) | SPLIT_NAMES)
+
+static_assert(CAUSE_RATE_MIN == BUCKET_RATE_MIN && CAUSE_RATE_MAX == BUCKET_RATE_MAX);
+
+/* What a request is: the low bits of rq->elv.priv[1]. */
+enum token_state {
+	TOKEN_NOBODYS, /* no matter to a bucket */
+	TOKEN_URGENT, /* a read that somebody else may need */
+	TOKEN_READ, /* of a bucket, with what is reserved for it */
+};
+
+#define TOKEN_STATE_BITS 2
+#define TOKEN_PLACE_BITS 8
+#define TOKEN_COST_SHIFT 10
+
+static_assert(CAUSE_PLACES <= 1 << TOKEN_PLACE_BITS && sizeof(void *) == sizeof(u64));
+
+/* Directions. */
+enum { TOKEN_READS, TOKEN_WRITES, TOKEN_DIRS };
+
+/**
+ * struct token_bucket - a cgroup on this device
+ * @tokens: what it may spend
+ * @cgroup: inode number of its folder; 0: nobody has had this place
+ * @rate: at which @tokens are filled
+ * @debtors: in token_data.debtors
+ * @calls: held, in order
+ * @reads: waiting, in order
+ * @going: calls that waited, have gone and not returned
+ * @reserved: what the reads that may go will cost
+ * @last: what its last read cost
+ * @charged: what it has cost since it was met, normalised bytes
+ */
+struct token_bucket {
+	struct bucket tokens;
+	u64 cgroup;
+	u64 rate;
+	struct list_head debtors;
+	struct list_head calls;
+	struct list_head reads;
+	unsigned int going;
+	u64 reserved;
+	u64 last;
+	u64 charged;
+};
+
+/**
+ * struct token_data - one queue's scheduler
+ * @lock: guards all that follows, unless it says otherwise; taken from any context, and
+ *	  last of all but what wakes a task
+ * @q: the queue
+ * @device: for split.h's functions
+ * @bucket: by place of the limit
+ * @debtors: buckets in debt, or for which somebody waits
+ * @urgent: requests that no policy may delay, in order
+ * @ready: requests that may go, by direction
+ * @waiting: reads in the buckets' lists
+ * @writes: that are being inserted, wait or are being charged: what was given back for them
+ *	    will be taken again; changes without the lock
+ * @dir: direction of the batch
+ * @batch: how many of it have gone
+ * @starved: batches of reads while writes were there
+ * @next: sector where the last request of the direction ended
+ * @cost: what split_dispatch() has charged so far
+ * @tick: looks whose debt is paid, while somebody is in debt
+ * @hoard: ms; the knob; read and written without the lock
+ */
+struct token_data {
+	spinlock_t lock; /* guards all below but what says otherwise above */
+	struct request_queue *q;
+	struct split_device *device;
+	struct token_bucket *bucket;
+	struct list_head debtors;
+	struct list_head urgent;
+	struct rq_set ready[TOKEN_DIRS];
+	unsigned int waiting;
+	atomic_t writes;
+	unsigned int dir;
+	unsigned int batch;
+	unsigned int starved;
+	sector_t next[TOKEN_DIRS];
+	u64 cost;
+	struct timer_list tick;
+	unsigned int hoard;
+};
+
+/* The machine is about to be suspended: no read may wait. */
+static bool token_suspending;
+
+static u64 token_hoard_ns(const struct token_data *token)
+{
+	return (u64)READ_ONCE(token->hoard) * NSEC_PER_MSEC;
+}
+
+/* Buckets */
+
+static void token_fill(const struct token_data *token, struct token_bucket *bucket)
+{
+	bucket_fill(&bucket->tokens, ktime_get_ns(), bucket->rate, token_hoard_ns(token),
+		    !atomic_read(&token->writes));
+}
+
+/* The bucket of a limit, filled.  Who waits for a former owner of the place finds that out. */
+static struct token_bucket *token_bucket(struct token_data *token, const struct cause_limit *limit)
+{
+	struct token_bucket *bucket = &token->bucket[limit->place];
+
+	lockdep_assert_held(&token->lock);
+	if (bucket->cgroup == limit->cgroup) {
+		token_fill(token, bucket);
+	} else {
+		bucket->cgroup = limit->cgroup;
+		bucket->last = 0;
+		bucket->charged = 0;
+		bucket_init(&bucket->tokens, ktime_get_ns(), limit->rate, token_hoard_ns(token));
+	}
+	bucket->rate = limit->rate;
+	return bucket;
+}
+
+/* Whether what a bucket has is gone, or about to go. */
+static bool token_is_spent(const struct token_bucket *bucket)
+{
+	return bucket->tokens.tokens < (s64)bucket->reserved;
+}
+
+/* Gates are closed while there is something to decide. */
+static void token_set_gates(struct token_data *token)
+{
+	struct split_device *device = READ_ONCE(token->device);
+
+	/* What comes while it is being attached finds open gates. */
+	if (device)
+		split_close(device, list_empty(&token->debtors) ? SPLIT_NONE : TOKEN_GATES);
+}
+
+static void token_note_debtor(struct token_data *token, struct token_bucket *bucket)
+{
+	lockdep_assert_held(&token->lock);
+	if (!list_empty(&bucket->debtors))
+		return;
+	if (list_empty(&token->debtors))
+		mod_timer(&token->tick, jiffies + msecs_to_jiffies(TOKEN_TICK_MS));
+	list_add_tail(&bucket->debtors, &token->debtors);
+	token_set_gates(token);
+}
+
+/* Of the buckets that an account pays from, the first one that is spent; or NULL. */
+static struct token_bucket *token_spent(struct token_data *token,
+					const struct split_account *account)
+{
+	struct cgroup_subsys_state *css = account->css;
+	struct token_bucket *bucket;
+	struct cause_limit limit;
+
+	while (cause_next_limit(&css, &limit)) {
+		bucket = token_bucket(token, &limit);
+		if (token_is_spent(bucket))
+			return bucket;
+	}
+	return NULL;
+}
+
+/* The nearest bucket that an account pays from; NULL if it has no limit. */
+static struct token_bucket *token_nearest(struct token_data *token,
+					  const struct split_account *account)
+{
+	struct cgroup_subsys_state *css = account->css;
+	struct cause_limit limit;
+
+	return cause_next_limit(&css, &limit) ? token_bucket(token, &limit) : NULL;
+}
+
+static void token_take(struct token_data *token, const struct split_account *account, u64 cost)
+{
+	struct cgroup_subsys_state *css = account->css;
+	struct token_bucket *bucket;
+	struct cause_limit limit;
+
+	while (cause_next_limit(&css, &limit)) {
+		bucket = token_bucket(token, &limit);
+		bucket_take(&bucket->tokens, cost);
+		if (bucket_in_debt(&bucket->tokens))
+			token_note_debtor(token, bucket);
+	}
+}
+
+/* Calls */
+
+/* For which bucket a call that comes now must wait: behind those that do. */
+static struct token_bucket *token_of_call(struct token_data *token,
+					  const struct split_account *account)
+{
+	struct cgroup_subsys_state *css = account->css;
+	struct token_bucket *bucket;
+	struct cause_limit limit;
+
+	while (cause_next_limit(&css, &limit)) {
+		bucket = token_bucket(token, &limit);
+		if (token_is_spent(bucket) || !list_empty(&bucket->calls))
+			return bucket;
+	}
+	return NULL;
+}
+
+static void token_hold_call(struct token_data *token, struct token_bucket *bucket,
+			    struct split_call *call)
+{
+	trace_token_hold(token->q, bucket->cgroup, call->kind, bucket->tokens.tokens);
+	split_hold(call, "tokens");
+	list_add_tail(&call->node, &bucket->calls);
+	token_note_debtor(token, bucket);
+}
+
+static void token_let_go(struct token_data *token, struct token_bucket *bucket,
+			 struct split_call *call)
+{
+	trace_token_let_go(token->q, bucket->cgroup, call->kind, bucket->tokens.tokens);
+	list_del_init(&call->node);
+	call->private = bucket - token->bucket + 1;
+	bucket->going++;
+	split_let_go(call);
+}
+
+/* Lets the next call go, if it needn't wait for a bucket any longer. */
+static void token_review_calls(struct token_data *token, struct token_bucket *bucket)
+{
+	struct split_call *call, *next;
+
+	list_for_each_entry_safe(call, next, &bucket->calls, node) {
+		struct token_bucket *spent = token_spent(token, call->account);
+
+		if (spent && spent != bucket) {
+			list_del_init(&call->node);
+			token_hold_call(token, spent, call);
+			continue;
+		}
+		if (!spent)
+			token_let_go(token, bucket, call);
+		return;
+	}
+}
+
+static bool token_enter(void *data, struct split_call *call)
+{
+	struct token_data *token = data;
+	struct token_bucket *bucket;
+	unsigned long flags;
+
+	if (!call->account->css || split_costs_nothing(call))
+		return true;
+	spin_lock_irqsave(&token->lock, flags);
+	bucket = token_of_call(token, call->account);
+	if (bucket && !call->nowait)
+		token_hold_call(token, bucket, call);
+	spin_unlock_irqrestore(&token->lock, flags);
+	return !bucket;
+}
+
+static void token_drop(void *data, struct split_call *call)
+{
+	struct token_data *token = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&token->lock, flags);
+	list_del_init(&call->node);
+	spin_unlock_irqrestore(&token->lock, flags);
+}
+
+static void token_leave(void *data, struct split_call *call, ssize_t result)
+{
+	struct token_data *token = data;
+	struct token_bucket *bucket;
+	unsigned long flags;
+
+	if (!call->private)
+		return;
+	bucket = &token->bucket[call->private - 1];
+	spin_lock_irqsave(&token->lock, flags);
+	if (!--bucket->going)
+		token_review_calls(token, bucket);
+	spin_unlock_irqrestore(&token->lock, flags);
+}
+
+/* Costs */
+
+static void token_expect(void *data, struct split_account *account, u64 cost)
+{
+	struct token_data *token = data;
+	unsigned long flags;
+
+	if (!account->css)
+		return;
+	spin_lock_irqsave(&token->lock, flags);
+	token_take(token, account, cost);
+	spin_unlock_irqrestore(&token->lock, flags);
+}
+
+static void token_settle(void *data, struct split_account *account, u64 cost)
+{
+	struct token_data *token = data;
+	struct cgroup_subsys_state *css = account->css;
+	struct cause_limit limit;
+	unsigned long flags;
+
+	if (!css)
+		return;
+	spin_lock_irqsave(&token->lock, flags);
+	while (cause_next_limit(&css, &limit))
+		bucket_give(&token_bucket(token, &limit)->tokens, cost);
+	spin_unlock_irqrestore(&token->lock, flags);
+}
+
+static void token_charge(void *data, struct split_account *account, u64 cost)
+{
+	struct token_data *token = data;
+	struct cgroup_subsys_state *css = account->css;
+	struct cause_limit limit;
+
+	token->cost += cost;
+	token_take(token, account, cost);
+	while (cause_next_limit(&css, &limit))
+		token->bucket[limit.place].charged += cost;
+}
+
+static const struct split_ops token_ops = {
+	.name = "split-token",
+	.more = BIT(SPLIT_STORE),
+	.enter = token_enter,
+	.drop = token_drop,
+	.leave = token_leave,
+	.expect = token_expect,
+	.settle = token_settle,
+	.charge = token_charge,
+};
+
+/* Reads */
+
+static enum token_state token_state(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1] & ((1 << TOKEN_STATE_BITS) - 1);
+}
+
+static struct token_bucket *token_bucket_of(struct token_data *token, const struct request *rq)
+{
+	unsigned long place = (unsigned long)rq->elv.priv[1] >> TOKEN_STATE_BITS;
+
+	return &token->bucket[place & ((1 << TOKEN_PLACE_BITS) - 1)];
+}
+
+static u64 token_reserved_for(const struct request *rq)
+{
+	u64 kib = (unsigned long)rq->elv.priv[1] >> (TOKEN_STATE_BITS + TOKEN_PLACE_BITS);
+
+	return kib << TOKEN_COST_SHIFT;
+}
+
+static void token_put(struct token_data *token, struct request *rq,
+		      const struct token_bucket *bucket, u64 cost)
+{
+	unsigned long place = bucket - token->bucket;
+
+	cost >>= TOKEN_COST_SHIFT;
+	rq->elv.priv[1] =
+		(void *)(((cost << TOKEN_PLACE_BITS | place) << TOKEN_STATE_BITS) | TOKEN_READ);
+}
+
+/* A read goes among those that may go; what it will cost is reserved. */
+static void token_ready_read(struct token_data *token, struct token_bucket *bucket,
+			     struct request *rq)
+{
+	token_put(token, rq, bucket, bucket->last);
+	bucket->reserved += token_reserved_for(rq);
+	rq_set_add(&token->ready[TOKEN_READS], rq);
+}
+
+/* All must go: the queue is frozen, or the machine is suspended. */
+static bool token_must_flow(const struct token_data *token)
+{
+	return READ_ONCE(token->q->mq_freeze_depth) || READ_ONCE(token_suspending);
+}
+
+static void token_wait_read(struct token_data *token, struct token_bucket *bucket,
+			    struct request *rq)
+{
+	trace_token_hold(token->q, bucket->cgroup, -1, bucket->tokens.tokens);
+	list_add_tail(&rq->queuelist, &bucket->reads);
+	token->waiting++;
+	token_note_debtor(token, bucket);
+}
+
+/*
+ * Lets reads go that needn't wait for a bucket any longer; @one: one of them if it has tokens
+ * at all.  Return: whether one went.
+ */
+static bool token_review_reads(struct token_data *token, struct token_bucket *bucket, bool one)
+{
+	bool went = false, all = token_must_flow(token);
+	struct request *rq, *next;
+
+	one &= !bucket_in_debt(&bucket->tokens);
+	list_for_each_entry_safe(rq, next, &bucket->reads, queuelist) {
+		struct token_bucket *spent = token_spent(token, split_request_account(rq));
+
+		if (spent == bucket && !one && !all)
+			break;
+		list_del_init(&rq->queuelist);
+		token->waiting--;
+		if (spent && spent != bucket && !all) {
+			token_wait_read(token, spent, rq);
+			continue;
+		}
+		trace_token_let_go(token->q, bucket->cgroup, -1, bucket->tokens.tokens);
+		token_ready_read(token, bucket, rq);
+		one = false;
+		went = true;
+	}
+	return went;
+}
+
+/* For which bucket a read that comes now must wait: behind those that do. */
+static struct token_bucket *token_of_read(struct token_data *token,
+					  const struct split_account *account)
+{
+	struct cgroup_subsys_state *css = account->css;
+	struct token_bucket *bucket;
+	struct cause_limit limit;
+
+	while (cause_next_limit(&css, &limit)) {
+		bucket = token_bucket(token, &limit);
+		if (token_is_spent(bucket) || !list_empty(&bucket->reads))
+			return bucket;
+	}
+	return NULL;
+}
+
+static void token_enqueue_read(struct token_data *token, struct request *rq)
+{
+	struct split_account *account = split_request_account(rq);
+	struct token_bucket *nearest = token_nearest(token, account), *spent;
+
+	if (!nearest) {
+		rq_set_add(&token->ready[TOKEN_READS], rq);
+		return;
+	}
+	spent = token_must_flow(token) ? NULL : token_of_read(token, account);
+	if (spent)
+		token_wait_read(token, spent, rq);
+	else
+		token_ready_read(token, nearest, rq);
+}
+
+/* Dispatch */
+
+static bool token_is_overdue(const struct rq_set *set, unsigned int ms)
+{
+	return set->queued &&
+	       time_after(jiffies, rq_came(rq_set_oldest(set)) + msecs_to_jiffies(ms));
+}
+
+/* Which direction goes next, and whether its batch is to begin with the oldest. */
+static unsigned int token_choose(struct token_data *token, bool *oldest)
+{
+	const struct rq_set *reads = &token->ready[TOKEN_READS];
+	const struct rq_set *writes = &token->ready[TOKEN_WRITES];
+
+	*oldest = false;
+	if (token->ready[token->dir].queued && token->batch < TOKEN_BATCH)
+		return token->dir;
+	token->batch = 0;
+	if (reads->queued && (!writes->queued || token->starved < TOKEN_STARVED)) {
+		token->starved = writes->queued ? token->starved + 1 : 0;
+		*oldest = token_is_overdue(reads, TOKEN_READ_MS);
+		return TOKEN_READS;
+	}
+	token->starved = 0;
+	*oldest = token_is_overdue(writes, TOKEN_WRITE_MS);
+	return TOKEN_WRITES;
+}
+
+static struct request *token_take_ready(struct token_data *token)
+{
+	struct request *rq;
+	struct rq_set *set;
+	bool oldest;
+
+	if (!token->ready[TOKEN_READS].queued && !token->ready[TOKEN_WRITES].queued)
+		return NULL;
+	token->dir = token_choose(token, &oldest);
+	set = &token->ready[token->dir];
+	if (oldest) {
+		rq = rq_set_oldest(set);
+	} else {
+		rq_set_sort_all(set);
+		rq = rq_set_from(set, token->next[token->dir]);
+	}
+	rq_set_del(token->q, set, rq);
+	token->next[token->dir] = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	token->batch++;
+	return rq;
+}
+
+static struct request *token_take_urgent(struct token_data *token)
+{
+	struct request *rq = list_first_entry_or_null(&token->urgent, struct request, queuelist);
+
+	if (rq)
+		list_del_init(&rq->queuelist);
+	return rq;
+}
+
+/* A request leaves: whoever caused it is charged, and what was reserved for it is free. */
+static void token_pay(struct token_data *token, struct request *rq)
+{
+	struct token_bucket *bucket = token_bucket_of(token, rq);
+
+	lockdep_assert_held(&token->lock);
+	token->cost = 0;
+	split_dispatch(token->device, rq);
+	if (op_is_write(req_op(rq)))
+		atomic_dec(&token->writes);
+	if (token_state(rq) == TOKEN_READ) {
+		bucket->reserved -= token_reserved_for(rq);
+		bucket->last = token->cost;
+		token_review_reads(token, bucket, false);
+	}
+	rq->elv.priv[1] = NULL;
+}
+
+static struct request *token_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct token_data *token = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&token->lock, flags);
+	rq = token_take_urgent(token) ?: token_take_ready(token);
+	if (rq)
+		token_pay(token, rq);
+	spin_unlock_irqrestore(&token->lock, flags);
+	if (rq)
+		rq->rq_flags |= RQF_STARTED;
+	return rq;
+}
+
+static bool token_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct token_data *token = hctx->queue->elevator->elevator_data;
+
+	return !list_empty_careful(&token->urgent) || READ_ONCE(token->ready[TOKEN_READS].queued) ||
+	       READ_ONCE(token->ready[TOKEN_WRITES].queued);
+}
+
+/* Requests, in the order of a request's life */
+
+/*
+ * Called without locks, before a tag is allocated.  Reads that wait have tags: who has no
+ * rate must find some.
+ */
+static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	struct token_data *token = data->q->elevator->elevator_data;
+	unsigned int tags = sluice_nr_tags(data);
+	struct cgroup_subsys_state *css = NULL;
+	struct cause_limit limit;
+	unsigned int part = 0;
+
+	if (op_is_write(opf)) {
+		sluice_limit_tags(data, tags - tags / TOKEN_READ_PART);
+		return;
+	}
+	if (!atomic_read(&cause_settings))
+		return;
+	rcu_read_lock();
+	cause_meet(&css);
+	while (cause_next_limit(&css, &limit)) {
+		bool debtor = bucket_in_debt(&token->bucket[limit.place].tokens);
+
+		part = max(part, debtor ? TOKEN_DEBTOR_PART : TOKEN_LIMITED_PART);
+	}
+	rcu_read_unlock();
+	if (part)
+		sluice_limit_tags(data, max(tags / part, 1U));
+}
+
+/* Others may need what is read by who changes metadata. */
+static void token_prepare_request(struct request *rq)
+{
+	split_prepare(rq);
+	rq->elv.priv[1] =
+		(void *)(unsigned long)(current->journal_info ? TOKEN_URGENT : TOKEN_NOBODYS);
+}
+
+static void token_enqueue(struct token_data *token, struct request *rq)
+{
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || rq->cmd_flags & REQ_META)
+		list_add_tail(&rq->queuelist, &token->urgent);
+	else if (op_is_write(req_op(rq)))
+		rq_set_add(&token->ready[TOKEN_WRITES], rq);
+	else if (token_state(rq) == TOKEN_URGENT)
+		list_add_tail(&rq->queuelist, &token->urgent);
+	else
+		token_enqueue_read(token, rq);
+}
+
+static void token_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+				  sluice_insert_t ins)
+{
+	struct token_data *token = hctx->queue->elevator->elevator_data;
+	struct list_head *head = &token->urgent;
+	struct request *rq, *next;
+	unsigned long flags;
+
+	list_for_each_entry(rq, list, queuelist) {
+		if (op_is_write(req_op(rq)))
+			atomic_inc(&token->writes);
+		split_insert(token->device, rq);
+		trace_block_rq_insert(rq);
+	}
+	spin_lock_irqsave(&token->lock, flags);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		list_del_init(&rq->queuelist);
+		if (sluice_insert_at_head(ins)) {
+			list_add(&rq->queuelist, head);
+			head = &rq->queuelist;
+		} else {
+			token_enqueue(token, rq);
+		}
+	}
+	spin_unlock_irqrestore(&token->lock, flags);
+}
+
+/* The tick */
+
+/* What is held is held on purpose. */
+static void token_answer(struct token_bucket *bucket)
+{
+	struct split_call *call;
+
+	list_for_each_entry(call, &bucket->calls, node)
+		split_hold(call, "tokens");
+}
+
+static bool token_look_at(struct token_data *token, struct token_bucket *bucket)
+{
+	bool went;
+
+	token_fill(token, bucket);
+	token_review_calls(token, bucket);
+	went = token_review_reads(token, bucket, true);
+	token_answer(bucket);
+	if (!bucket_in_debt(&bucket->tokens) && list_empty(&bucket->calls) &&
+	    list_empty(&bucket->reads))
+		list_del_init(&bucket->debtors);
+	return went;
+}
+
+static void token_tick(struct timer_list *timer)
+{
+	struct token_data *token = container_of(timer, struct token_data, tick);
+	struct token_bucket *bucket, *next;
+	unsigned long flags;
+	bool run = false;
+
+	spin_lock_irqsave(&token->lock, flags);
+	list_for_each_entry_safe(bucket, next, &token->debtors, debtors)
+		run |= token_look_at(token, bucket);
+	if (list_empty(&token->debtors))
+		token_set_gates(token);
+	else
+		mod_timer(timer, jiffies + msecs_to_jiffies(TOKEN_TICK_MS));
+	spin_unlock_irqrestore(&token->lock, flags);
+	if (run)
+		blk_mq_run_hw_queues(token->q, true);
+}
+
+/* Life of the scheduler */
+
+static void token_depth_updated(struct request_queue *q)
+{
+	sluice_may_limit_tags(q);
+}
+
+static struct token_data *token_alloc(struct request_queue *q)
+{
+	struct token_data *token = kzalloc_node(sizeof(*token), GFP_KERNEL, q->node);
+	unsigned int i;
+
+	if (!token)
+		return NULL;
+	token->bucket = kvcalloc(CAUSE_PLACES, sizeof(*token->bucket), GFP_KERNEL);
+	if (!token->bucket) {
+		kfree(token);
+		return NULL;
+	}
+	for (i = 0; i < CAUSE_PLACES; i++) {
+		INIT_LIST_HEAD(&token->bucket[i].debtors);
+		INIT_LIST_HEAD(&token->bucket[i].calls);
+		INIT_LIST_HEAD(&token->bucket[i].reads);
+	}
+	return token;
+}
+
+static void token_free(struct token_data *token)
+{
+	kvfree(token->bucket);
+	kfree(token);
+}
+
+/* Called with the queue frozen. */
+static int token_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct token_data *token = token_alloc(q);
+	struct split_device *device;
+
+	if (!token)
+		return -ENOMEM;
+	spin_lock_init(&token->lock);
+	INIT_LIST_HEAD(&token->debtors);
+	INIT_LIST_HEAD(&token->urgent);
+	rq_set_init(&token->ready[TOKEN_READS]);
+	rq_set_init(&token->ready[TOKEN_WRITES]);
+	token->q = q;
+	token->hoard = TOKEN_HOARD_MS;
+	timer_setup(&token->tick, token_tick, 0);
+	device = split_attach(q, &token_ops, token);
+	if (IS_ERR(device)) {
+		token_free(token);
+		return PTR_ERR(device);
+	}
+	WRITE_ONCE(token->device, device);
+	sluice_may_limit_tags(q);
+	eq->elevator_data = token;
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	return 0;
+}
+
+static void token_check_books(const struct token_data *token)
+{
+	unsigned int i;
+
+	WARN_ON_ONCE(!list_empty(&token->urgent) || !rq_set_is_empty(&token->ready[TOKEN_READS]) ||
+		     !rq_set_is_empty(&token->ready[TOKEN_WRITES]) || token->waiting ||
+		     atomic_read(&token->writes));
+	for (i = 0; i < CAUSE_PLACES; i++) {
+		const struct token_bucket *bucket = &token->bucket[i];
+
+		WARN_ON_ONCE(!list_empty(&bucket->calls) || !list_empty(&bucket->reads) ||
+			     bucket->reserved);
+	}
+}
+
+/* Called with the queue frozen: every request has been finished. */
+static void token_exit_sched(struct elevator_queue *eq)
+{
+	struct token_data *token = eq->elevator_data;
+
+	split_detach(token->device);
+	timer_shutdown_sync(&token->tick);
+	token_check_books(token);
+	token_free(token);
+}
+
+/* Knobs */
+
+RQ_KNOB(token_data, hoard, 0, TOKEN_HOARD_MS_MAX)
+
+static sluice_attr_t token_attrs[] = {
+	RQ_KNOB_ATTR(hoard),
+	__ATTR_NULL,
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+static unsigned int token_count(const struct list_head *list)
+{
+	const struct list_head *node;
+	unsigned int count = 0;
+
+	list_for_each(node, list) count++;
+	return count;
+}
+
+/* debugfs .../sched/buckets: a line for each cgroup that has paid here. */
+static int token_buckets_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct token_data *token = q->elevator->elevator_data;
+	const struct token_bucket *bucket;
+	unsigned int i;
+
+	seq_puts(m, "cgroup rate tokens charged reserved calls reads\n");
+	for (i = 0; i < CAUSE_PLACES; i++) {
+		bucket = &token->bucket[i];
+		spin_lock_irq(&token->lock);
+		if (bucket->cgroup)
+			seq_printf(m, "%llu %llu %lld %llu %llu %u %u\n", bucket->cgroup,
+				   bucket->rate, bucket->tokens.tokens, bucket->charged,
+				   bucket->reserved, token_count(&bucket->calls),
+				   token_count(&bucket->reads));
+		spin_unlock_irq(&token->lock);
+	}
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr token_debugfs_attrs[] = {
+	{ "buckets", 0400, token_buckets_show },
+	{},
+};
+#endif
+
+SLUICE_INIT_SCHED(token_init_sched_op, token_init_sched)
+SLUICE_DEPTH_UPDATED(token_depth_updated_op, token_depth_updated)
+
+static struct elevator_type token_type = {
+	.ops = {
+		.init_sched		= token_init_sched_op,
+		.exit_sched		= token_exit_sched,
+		.depth_updated		= token_depth_updated_op,
+		.limit_depth		= token_limit_depth,
+		.prepare_request	= token_prepare_request,
+		.allow_merge		= split_allow_merge,
+		.insert_requests	= token_insert_requests,
+		.has_work		= token_has_work,
+		.dispatch_request	= token_dispatch_request,
+		.finish_request		= split_finish,
+	},
+	.elevator_attrs = token_attrs,
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = token_debugfs_attrs,
+#endif
+	.elevator_name = "split-token",
+	.elevator_owner = THIS_MODULE,
+};
+
+/* Tasks are about to be frozen, of which some may wait for a read; or have been thawed. */
+static int token_pm(struct notifier_block *nb, unsigned long event, void *unused)
+{
+	WRITE_ONCE(token_suspending,
+		   event == PM_SUSPEND_PREPARE || event == PM_HIBERNATION_PREPARE);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block token_pm_notifier = { .notifier_call = token_pm };
+
+static int __init token_init(void)
+{
+	int err = register_pm_notifier(&token_pm_notifier);
+
+	if (err)
+		return err;
+	err = elv_register(&token_type);
+	if (err)
+		unregister_pm_notifier(&token_pm_notifier);
+	return err;
+}
+
+static void __exit token_exit(void)
+{
+	elv_unregister(&token_type);
+	unregister_pm_notifier(&token_pm_notifier);
+}
+
+module_init(token_init);
+module_exit(token_exit);
+
+MODULE_AUTHOR("Sluice developers");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Rates that can't be dodged, a split-level policy");
+MODULE_ALIAS("split-token-iosched");

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# debug
+# io.sluice.rate takes what is a rate, as many as there are places, and nothing else; the knob likewise. Schedulers, rates
+# and the knob change under load, the queue is frozen while calls and reads wait for a debt of hours, and nothing is lost.
+. ./lib.sh
+
+buckets=/sys/kernel/debug/block/simdisk-d0/sched/buckets
+
+# written FILE VALUE: the error that writing gives, 0 if it is taken.
+written() {
+	perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' "$1" "$2"
+}
+
+# refused FILE VALUE ERROR: and nothing changes.
+refused() {
+	old=$(cat "$1")
+	error=$(written "$1" "$2")
+	[ "$error" = "$3" ] || fail "$1 '$2': error $error, not $3"
+	[ "$(cat "$1")" = "$old" ] || fail "'$2' made $1 $(cat "$1")"
+}
+
+in_group() {
+	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
+}
+
+EINVAL=22 ENOSPC=28 ERANGE=34
+
+disk ssd
+scheduler split-token
+weights
+mkdir "$G/a"
+[ ! -e "$G/io.sluice.rate" ] || fail "the root has a rate"
+rate=$G/a/io.sluice.rate
+[ "$(stat -c %a "$rate")" = 644 ] || fail "mode $(stat -c %a "$rate")"
+for value in 1024 8589934592 1000000; do
+	echo $value >"$rate" || fail "the rate $value is refused"
+	[ "$(cat "$rate")" = $value ] || fail "$value made it $(cat "$rate")"
+done
+for value in 0 1023 8589934593 18446744073709551616; do
+	refused "$rate" $value $ERANGE
+done
+for value in ' ' ten 5.5 '5000 5000' 5000k -1 0x1000 maximum; do
+	refused "$rate" "$value" $EINVAL
+done
+echo max >"$rate"
+[ "$(cat "$rate")" = max ] || fail "max made it $(cat "$rate")"
+
+# Each place is taken, given back, and taken again; who goes gives back his.
+for n in $(seq 256); do
+	mkdir "$G/n$n"
+	echo 1000000 >"$G/n$n/io.sluice.rate" || fail "rate $n is refused"
+done
+refused "$rate" 1000000 $ENOSPC
+echo 2000000 >"$G/n7/io.sluice.rate" || fail "who has a rate gets no other one"
+echo max >"$G/n7/io.sluice.rate"
+echo 1000000 >"$rate" || fail "a place that was given back isn't free"
+refused "$G/n7/io.sluice.rate" 1000000 $ENOSPC
+for n in $(seq 256); do
+	rmdir "$G/n$n"
+done
+for _ in $(seq 100); do
+	mkdir "$G/again"
+	[ "$(written "$G/again/io.sluice.rate" 1000000)" = $ENOSPC ] || break
+	rmdir "$G/again"
+	sleep 0.1
+done
+[ "$(cat "$G/again/io.sluice.rate")" = 1000000 ] || fail "cgroups that are gone keep their places"
+rmdir "$G/again"
+
+knob=$Q/iosched/hoard
+[ "$(cat "$knob")" = 100 ] || fail "hoard is $(cat "$knob")"
+for value in 0 10000 100; do
+	echo $value >"$knob" || fail "hoard refuses $value"
+done
+refused "$knob" 10001 $ERANGE
+refused "$knob" 4294967296 $ERANGE
+for value in -1 ten 5.5 5ms; do
+	refused "$knob" $value $EINVAL
+done
+
+# A debt of 35 minutes; then a call and a read wait, and the queue is frozen: for tags, and for other schedulers.
+file_system
+dd if=/dev/zero of=/tmp/mnt/x bs=1M count=8 conv=fsync 2>/dev/null
+for name in split-token none afq split-noop; do
+	scheduler split-token
+	echo 2048 >"$rate"
+	in_group a dd if=/dev/zero of=/tmp/mnt/y bs=1M count=1 2>/dev/null
+	in_group a mkdir /tmp/mnt/$name &
+	call=$!
+	in_group a dd if=/tmp/mnt/x of=/dev/null bs=64k count=1 iflag=direct 2>/dev/null &
+	read=$!
+	for _ in $(seq 100); do
+		awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets || break
+		sleep 0.01
+	done
+	awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets && fail "nobody waits: $(cat $buckets)"
+	echo $(($(cat "$Q/nr_requests") - 1)) >"$Q/nr_requests"
+	wait $read || fail "the read fails"
+	kill -0 $call || fail "the call doesn't wait"
+	if [ $name = split-token ]; then
+		echo max >"$rate"
+	else
+		scheduler $name
+	fi
+	wait $call || fail "the call fails"
+	[ -d /tmp/mnt/$name ] || fail "no /tmp/mnt/$name"
+	sync
+done
+
+# Four verify what they write, while all changes that can.
+in_group a fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=4 --verify=crc32c --fallocate=none --fsync=4 \
+	--numjobs=4 --name=verify --rw=randwrite --output=/out/fio &
+load=$!
+changed=0
+while kill -0 $load 2>/dev/null; do
+	for name in split-token none split-token afq; do
+		scheduler $name
+		for value in 3000000 50000000 8589934592 max; do
+			echo $value >"$rate"
+			[ $name != split-token ] || echo $changed >"$knob"
+			sleep 0.02
+		done
+	done
+	changed=$((changed + 1))
+done
+wait $load || fail "fio: $(cat /out/fio)"
+[ $changed -gt 2 ] || fail "changed $changed times only"
+umount /tmp/mnt
+scheduler none
+rmmod split-token
