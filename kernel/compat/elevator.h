@@ -233,6 +233,22 @@ static inline void sluice_may_limit_tags(struct request_queue *q)
 }
 
 /**
+ * sluice_wake_for_tags() - have who waits for a tag look again
+ * @q: queue
+ *
+ * In any context.  A waiter that a limit keeps from the tag that it was woken for doesn't wake
+ * the next one: where requests are held nobody else may.
+ */
+static inline void sluice_wake_for_tags(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
+}
+
+/**
  * SLUICE_INIT_SCHED() - define an init_sched callback
  * @wrapper: its name
  * @fn: int fn(struct request_queue *q, struct elevator_queue *eq), sets

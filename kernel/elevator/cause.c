@@ -11,7 +11,6 @@
  */
 #include "cause.h"
 
-#include <linux/bitmap.h>
 #include <linux/cgroup.h>
 #include <linux/slab.h>
 
@@ -33,7 +32,7 @@ atomic_t cause_settings;
 EXPORT_SYMBOL_GPL(cause_settings);
 
 static DEFINE_SPINLOCK(cause_lock); /* guards changes of rates, and places */
-static DECLARE_BITMAP(cause_places, CAUSE_PLACES);
+static struct cause_cgroup *cause_places[CAUSE_PLACES]; /* by their owners */
 
 static struct blkcg_policy_data *cause_cgroup_alloc(gfp_t gfp)
 {
@@ -42,47 +41,58 @@ static struct blkcg_policy_data *cause_cgroup_alloc(gfp_t gfp)
 	return cgroup ? &cgroup->cpd : NULL;
 }
 
-/* One setting more, or less. */
-static void cause_count(bool is, bool was)
-{
-	if (is != was)
-		atomic_add(is ? 1 : -1, &cause_settings);
-}
-
 static void cause_set_weight(struct cause_cgroup *cgroup, unsigned int weight)
 {
-	cause_count(weight, xchg(&cgroup->weight, weight));
+	unsigned int before = xchg(&cgroup->weight, weight);
+
+	if (weight && !before)
+		atomic_inc(&cause_settings);
+	if (!weight && before)
+		atomic_dec(&cause_settings);
 }
 
-/* Who has a rate for the first time gets a place. */
+/* The rate of a cgroup that has a place, and its place, go. */
+static void cause_give_place(struct cause_cgroup *cgroup)
+{
+	lockdep_assert_held(&cause_lock);
+	WRITE_ONCE(cgroup->rate, 0);
+	cause_places[cgroup->place] = NULL;
+	atomic_dec(&cause_settings);
+}
+
+/* Who has a rate for the first time gets a place: a free one, or that of one who is gone. */
 static int cause_take_place(struct cause_cgroup *cgroup)
 {
-	unsigned int place = find_first_zero_bit(cause_places, CAUSE_PLACES);
+	unsigned int place;
 
 	lockdep_assert_held(&cause_lock);
-	if (place == CAUSE_PLACES)
-		return -ENOSPC;
-	__set_bit(place, cause_places);
-	cgroup->place = place;
-	return 0;
+	for (place = 0; place < CAUSE_PLACES; place++) {
+		struct cause_cgroup *owner = cause_places[place];
+
+		if (owner && !css_is_dying(&owner->cpd.blkcg->css))
+			continue;
+		if (owner)
+			cause_give_place(owner);
+		cause_places[place] = cgroup;
+		cgroup->place = place;
+		atomic_inc(&cause_settings);
+		return 0;
+	}
+	return -ENOSPC;
 }
 
 static int cause_set_rate(struct cause_cgroup *cgroup, u64 rate)
 {
-	u64 before;
 	int err = 0;
 
 	spin_lock_irq(&cause_lock);
-	before = cgroup->rate;
-	if (rate && !before)
+	if (rate && !cgroup->rate)
 		err = cause_take_place(cgroup);
-	if (!err) {
+	if (rate && !err)
 		/* Pairs with cause_next_limit(): who sees the rate sees the place. */
 		smp_store_release(&cgroup->rate, rate);
-		cause_count(rate, before);
-		if (before && !rate)
-			__clear_bit(cgroup->place, cause_places);
-	}
+	if (!rate && cgroup->rate)
+		cause_give_place(cgroup);
 	spin_unlock_irq(&cause_lock);
 	return err;
 }

@@ -50,7 +50,8 @@ static struct split_account *split_account_find(u64 cause)
 	struct split_account *account;
 
 	hash_for_each_possible_rcu(split_account_table, account, node, cause)
-		if (account->cause == cause && refcount_inc_not_zero(&account->refs))
+		if (account->cause == cause && !(account->css && css_is_dying(account->css)) &&
+		    refcount_inc_not_zero(&account->refs))
 			return account;
 	return NULL;
 }

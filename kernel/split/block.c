@@ -36,7 +36,7 @@ static u32 split_tag(const struct request *rq)
  */
 static enum split_use split_use(const struct request *rq)
 {
-	return op_is_write(req_op(rq)) ? (u32)split_state(rq) >> SPLIT_USE_SHIFT : SPLIT_READ;
+	return op_is_write(req_op(rq)) ? (u32)split_state(rq) >> SPLIT_USE_SHIFT : SPLIT_READS;
 }
 
 static void split_set(struct request *rq, u32 tag, enum split_use use, unsigned long flags)
@@ -62,7 +62,7 @@ static noinline void split_prepare_for(struct request *rq)
 	account = split_account_recent();
 	own = account && account->id == tag;
 	rcu_read_unlock();
-	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_READ, own ? SPLIT_OWN : 0);
+	split_set(rq, tag, journal ? SPLIT_LOG : SPLIT_READS, own ? SPLIT_OWN : 0);
 }
 
 /* Every instruction counts, as in all that is done for a read. */
@@ -75,7 +75,7 @@ void split_prepare(struct request *rq)
 		account = split_account_hold_recent();
 	preempt_enable_notrace();
 	if (likely(account))
-		split_set(rq, account->id, SPLIT_READ, SPLIT_OWN);
+		split_set(rq, account->id, SPLIT_READS, SPLIT_OWN);
 	else
 		split_prepare_for(rq);
 }

@@ -51,8 +51,8 @@ static struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
 static struct dentry *split_debugfs;
 
 static const char *const split_kinds[SPLIT_KINDS] = {
-	"write",  "fsync",  "sync",	"creat",  "mkdir",
-	"unlink", "rename", "truncate", "change", "store",
+	"write",  "fsync",    "sync",	"creat", "mkdir", "unlink",
+	"rename", "truncate", "change", "store", "read",
 };
 
 /* Calls at gates */
@@ -186,12 +186,22 @@ static bool split_blocks_umount(struct super_block *sb)
 	return false;
 }
 
+/*
+ * Whether somebody waits for the memory map of a task that is held after a fault, and may have
+ * it locked: who only looks at the process must not wait for a policy.
+ */
+static bool split_blocks_map(void)
+{
+	return current->mm && rwsem_is_contended(&current->mm->mmap_lock);
+}
+
 static bool split_must_leave(const struct split_call *call)
 {
 	return fatal_signal_pending(current) || freezing(current) ||
 	       READ_ONCE(call->sb->s_writers.frozen) != SB_UNFROZEN ||
 	       READ_ONCE(call->device->state) != SPLIT_ATTACHED ||
-	       (call->kind == SPLIT_SYNC && split_blocks_umount(call->sb));
+	       (call->kind == SPLIT_SYNC && split_blocks_umount(call->sb)) ||
+	       (call->kind == SPLIT_STORE && split_blocks_map());
 }
 
 /* Looks for a reason to leave, or to eject the policy. */
@@ -518,7 +528,7 @@ static void split_ledger_show(const struct split_device *device, unsigned int id
 	else
 		seq_printf(m, "process=%d", ledger->tgid);
 	seq_printf(m, " read=%lld data=%lld metadata=%lld log=%lld dirty=%llu\n",
-		   atomic64_read(&ledger->bytes[SPLIT_READ]),
+		   atomic64_read(&ledger->bytes[SPLIT_READS]),
 		   atomic64_read(&ledger->bytes[SPLIT_DATA]),
 		   atomic64_read(&ledger->bytes[SPLIT_METADATA]),
 		   atomic64_read(&ledger->bytes[SPLIT_LOG]), ledger->pending.bytes);

@@ -23,7 +23,7 @@ enum split_device_state {
 };
 
 /* What a request does. */
-enum split_use { SPLIT_READ, SPLIT_DATA, SPLIT_METADATA, SPLIT_LOG, SPLIT_USES };
+enum split_use { SPLIT_READS, SPLIT_DATA, SPLIT_METADATA, SPLIT_LOG, SPLIT_USES };
 
 /**
  * struct split_ledger - an account on a device
@@ -139,7 +139,10 @@ static __always_inline struct split_account *split_account_recent(void)
 		return &split_others;
 	cause = cause_of_task();
 	account = READ_ONCE(split_recent[hash_64(cause, SPLIT_RECENT_BITS)]);
-	return account && account->cause == cause ? account : NULL;
+	if (!account || account->cause != cause)
+		return NULL;
+	/* The controller may have been switched off and on: another one has the settings now. */
+	return account->css && css_is_dying(account->css) ? NULL : account;
 }
 
 void split_account_held(u32 id, bool held);
@@ -239,6 +242,14 @@ struct split_probe {
 			.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT } \
 	}
 
+/* The same, only for policies that have such a gate. */
+#define SPLIT_GATE_MORE(name, hook, kinds)                                          \
+	{                                                                           \
+		.function = name, .more = kinds,                                    \
+		.ops = {.func = hook,                                               \
+			.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT } \
+	}
+
 /* Sees a function's arguments. */
 #define SPLIT_WATCH(name, at, hook)                        \
 	{                                                  \
@@ -260,6 +271,8 @@ extern struct split_probe split_block_probes[];
 /* The gates of calls, which each file system has at functions of its own. */
 void split_at_write(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		    struct ftrace_regs *regs);
+void split_at_read(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		   struct ftrace_regs *regs);
 void split_at_fsync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		    struct ftrace_regs *regs);
 void split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,

@@ -83,6 +83,7 @@ static ssize_t split_write(struct kiocb *iocb, struct iov_iter *from)
 		.pos = iocb->ki_flags & IOCB_APPEND ? i_size_read(file_inode(file)) : iocb->ki_pos,
 		.bytes = iov_iter_count(from),
 		.durable = iocb_is_dsync(iocb),
+		.direct = iocb->ki_flags & IOCB_DIRECT,
 		.nowait = iocb->ki_flags & IOCB_NOWAIT,
 	};
 	ssize_t result = split_enter(&call);
@@ -106,23 +107,32 @@ void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ft
 /* So many pages are looked at. */
 #define SPLIT_PAGES_MOST 256
 
-/* Whether all pages from one to another are dirty, and none is being written. */
-static bool split_are_dirty(struct address_space *mapping, pgoff_t first, pgoff_t last)
+static bool split_is_dirty(struct folio *folio)
 {
-	XA_STATE(xas, &mapping->i_pages, first);
-	pgoff_t next = first;
-	struct folio *folio;
+	return folio_test_dirty(folio) && !folio_test_writeback(folio);
+}
 
-	xas_for_each(&xas, folio, last)
-	{
-		if (xas_retry(&xas, folio))
-			continue;
-		if (xa_is_value(folio) || folio->index > next || !folio_test_dirty(folio) ||
-		    folio_test_writeback(folio))
+static bool split_is_read(struct folio *folio)
+{
+	return folio_test_uptodate(folio);
+}
+
+/* Whether all pages from one to another are there, and to do something with costs nothing. */
+static bool split_are_all(struct address_space *mapping, pgoff_t first, pgoff_t last,
+			  bool (*is_free)(struct folio *folio))
+{
+	struct folio *folio;
+	bool free = true;
+
+	while (free && first <= last) {
+		folio = filemap_get_folio(mapping, first);
+		if (IS_ERR_OR_NULL(folio))
 			return false;
-		next = folio->index + folio_nr_pages(folio);
+		free = is_free(folio);
+		first = folio->index + folio_nr_pages(folio);
+		folio_put(folio);
 	}
-	return next > last;
+	return free;
 }
 
 bool split_costs_nothing(const struct split_call *call)
@@ -130,12 +140,46 @@ bool split_costs_nothing(const struct split_call *call)
 	pgoff_t first = call->pos >> PAGE_SHIFT;
 	pgoff_t last = (call->pos + call->bytes - 1) >> PAGE_SHIFT;
 
-	if (call->kind != SPLIT_WRITE || call->durable || call->bytes <= 0 ||
-	    last - first >= SPLIT_PAGES_MOST)
+	if (call->durable || call->direct || call->bytes <= 0 || last - first >= SPLIT_PAGES_MOST)
 		return false;
-	return split_are_dirty(call->inode->i_mapping, first, last);
+	if (call->kind == SPLIT_WRITE)
+		return split_are_all(call->inode->i_mapping, first, last, split_is_dirty);
+	return call->kind == SPLIT_READ &&
+	       split_are_all(call->inode->i_mapping, first, last, split_is_read);
 }
 EXPORT_SYMBOL_GPL(split_costs_nothing);
+
+/* Reads */
+
+static ssize_t split_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct file *file = iocb->ki_filp;
+	struct split_call call = {
+		.kind = SPLIT_READ,
+		.sb = file_inode(file)->i_sb,
+		.inode = file_inode(file),
+		.pos = iocb->ki_pos,
+		.bytes = iov_iter_count(to),
+		.direct = iocb->ki_flags & IOCB_DIRECT,
+		.nowait = iocb->ki_flags & IOCB_NOWAIT,
+	};
+	ssize_t result = split_enter(&call);
+
+	if (!result)
+		result = file->f_op->read_iter(iocb, to);
+	split_leave(&call, result);
+	split_end();
+	return result;
+}
+
+void notrace split_at_read(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			   struct ftrace_regs *regs)
+{
+	struct kiocb *iocb = sluice_ftrace_arg(regs, 0);
+
+	if (unlikely(split_is_closed(file_inode(iocb->ki_filp)->i_sb, BIT(SPLIT_READ))))
+		split_redirect(regs, split_read);
+}
 
 /* Fsyncs */
 
@@ -205,15 +249,21 @@ static void split_store(struct address_space *mapping)
 		.bytes = PAGE_SIZE,
 	};
 
-	split_leave(&call, split_enter(&call));
+	int result = split_enter(&call);
+
+	/* The kernel's own pause belongs to the call: the hook must know it for that. */
 	balance_dirty_pages_ratelimited(mapping);
+	split_leave(&call, result);
 	split_end();
 }
 
-/* Whether the current task came into the kernel by a fault; else it is in a system call. */
+/*
+ * Whether the current task came into the kernel by a fault; else it is in a system call.  What
+ * registers an io_uring's worker has are those of who made it.
+ */
 static bool split_is_fault(void)
 {
-	return syscall_get_nr(current, current_pt_regs()) == -1;
+	return !(current->flags & PF_IO_WORKER) && syscall_get_nr(current, current_pt_regs()) == -1;
 }
 
 static void notrace split_at_balance(unsigned long ip, unsigned long parent_ip,
@@ -293,12 +343,7 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 
 struct split_hook split_entry_hooks[] = {
 	SPLIT_GATE("mnt_want_write", mnt_want_write, split_at_change),
-	{
-		.function = "balance_dirty_pages_ratelimited",
-		.ops = { .func = split_at_balance,
-			 .flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT },
-		.more = BIT(SPLIT_STORE),
-	},
+	SPLIT_GATE_MORE("balance_dirty_pages_ratelimited", split_at_balance, BIT(SPLIT_STORE)),
 	{},
 };
 

@@ -114,6 +114,7 @@ struct split_hook split_ext4_hooks[] = {
 	SPLIT_GATE("ext4_file_write_iter", NULL, split_at_write),
 	SPLIT_GATE("ext4_sync_file", NULL, split_at_fsync),
 	SPLIT_GATE("ext4_sync_fs", NULL, split_at_sync),
+	SPLIT_GATE_MORE("ext4_file_read_iter", split_at_read, BIT(SPLIT_READ)),
 	{},
 };
 

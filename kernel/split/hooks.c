@@ -272,8 +272,9 @@ void split_hooks_off(unsigned int more)
 	spin_lock(&split_hooking.lock);
 	split_count_more(more, -1);
 	if (!--split_hooking.users || more)
+		/* Somebody may wait, with a frozen queue, for the hooks to be put in. */
 		mod_delayed_work(system_unbound_wq, &split_hooking.work,
-				 msecs_to_jiffies(SPLIT_LINGER_MS));
+				 split_hooking.result > 0 ? 0 : msecs_to_jiffies(SPLIT_LINGER_MS));
 	spin_unlock(&split_hooking.lock);
 }
 

@@ -24,6 +24,7 @@
  *  - it is killed: the call fails with -EINTR, the file system never sees it;
  *  - the file system is frozen, or the machine is suspended;
  *  - it is a sync, and somebody wants to unmount, remount or freeze the file system;
+ *  - it is a store, and somebody waits for the memory map of its process;
  *  - the policy is ejected, the scheduler is changed, or the device goes.
  *
  * In all but the first case the call then runs as if there were no gate.  All of this is
@@ -37,8 +38,8 @@
  * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
  * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle, exit
  * or dump core.  enter() isn't called for them.  What doesn't come by a gate at all:
- * ftruncate, fallocate, and fsetxattr; sync_file_range.  What must not
- * wait (RWF_NOWAIT, io_uring's first try) fails with -EAGAIN instead of being held.
+ * ftruncate, fallocate, and fsetxattr; sync_file_range.  What must not wait (RWF_NOWAIT,
+ * io_uring's first try) fails with -EAGAIN instead of being held.
  *
  * Ejection.  A held call must be let go, or held once more by split_hold(), within
  * SPLIT_ANSWER_MS.  A policy that leaves one unanswered for longer is ejected: its gates
@@ -82,7 +83,8 @@
  * @SPLIT_TRUNCATE: truncate by path
  * @SPLIT_CHANGE: change something else of an inode by path: chmod, chown, utimes,
  *		  setxattr; and any of the last five from io_uring or a 32-bit process
- * @SPLIT_STORE: store to a mapped file, that has made a page dirty; for a policy with @more
+ * @SPLIT_STORE: store to a mapped file, that has made a page dirty
+ * @SPLIT_READ: read from a file: read, preadv, io_uring, libaio
  * @SPLIT_KINDS: number of kinds
  */
 enum split_kind {
@@ -96,12 +98,13 @@ enum split_kind {
 	SPLIT_TRUNCATE,
 	SPLIT_CHANGE,
 	SPLIT_STORE,
+	SPLIT_READ,
 	SPLIT_KINDS
 };
 
 /* Sets of kinds, one bit each; the gates of all but SPLIT_MORE are always there. */
 #define SPLIT_NONE 0U
-#define SPLIT_MORE BIT(SPLIT_STORE)
+#define SPLIT_MORE (BIT(SPLIT_STORE) | BIT(SPLIT_READ))
 #define SPLIT_ALL ((BIT(SPLIT_KINDS) - 1) & ~SPLIT_MORE)
 #define SPLIT_DURABLE (BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC))
 #define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | SPLIT_DURABLE))
@@ -142,10 +145,11 @@ struct split_account {
  * @kind: what it does
  * @account: the caller's; the call has a reference
  * @sb: the file system
- * @inode: of a write, fsync or store, else NULL
- * @pos: where a write begins, as far as is known before it does; bytes
- * @bytes: length of a write; of an fsync's range, LLONG_MAX if to the end
+ * @inode: of a write, fsync, store or read, else NULL
+ * @pos: where a write or read begins, as far as is known before it does; bytes
+ * @bytes: length of a write or read; of an fsync's range, LLONG_MAX if to the end
  * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
+ * @direct: a write or read past the page cache
  * @nowait: must not be held
  * @ioprio: the caller's I/O priority
  * @node: the policy's, from enter() on
@@ -171,6 +175,7 @@ struct split_call {
 	loff_t pos;
 	loff_t bytes;
 	bool durable;
+	bool direct;
 	bool nowait;
 	unsigned short ioprio;
 	struct list_head node;
@@ -332,14 +337,15 @@ void split_let_go(struct split_call *call);
 void split_write_back(struct split_call *call);
 
 /**
- * split_costs_nothing() - whether a call writes but to what is dirty anyway
+ * split_costs_nothing() - whether a call writes but to what is dirty anyway, or reads memory
  * @call: a call, in enter()
  *
  * Process context, under RCU.  What becomes dirty again costs nothing more, unless another
  * account had it dirty.
  *
- * Return: true for a write, not durable, of no more than 256 pages, all of which are in the
- * page cache, dirty and not being written.
+ * Return: true for a write, neither durable nor direct, of no more than 256 pages, all of
+ * which are in the page cache, dirty and not being written; and for such a read of as many
+ * that are there.
  */
 bool split_costs_nothing(const struct split_call *call);
 

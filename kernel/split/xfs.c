@@ -141,6 +141,7 @@ struct split_hook split_xfs_hooks[] = {
 	SPLIT_GATE("xfs_file_write_iter", NULL, split_at_write),
 	SPLIT_GATE("xfs_file_fsync", NULL, split_at_fsync),
 	SPLIT_GATE("xfs_fs_sync_fs", NULL, split_at_sync),
+	SPLIT_GATE_MORE("xfs_file_read_iter", split_at_read, BIT(SPLIT_READ)),
 	{},
 };
 
