@@ -141,10 +141,12 @@ AFQ = (
 )
 TOKEN = (
     ("debt-ignored", "return bucket->tokens.tokens < (s64)bucket->reserved;", "return false;", "token-rates"),
-    ("never-given-back", "\t\tbucket_give(&token_bucket(token, &limit)->tokens, cost);", "\t\t;", "token-rates"),
+    ("never-given-back", "\t\tbucket_give(&bucket->tokens, cost);\n", "", "token-rates"),
     ("reads-unreserved", "\tbucket->reserved += token_reserved_for(rq);\n", "", "token-rates"),
     ("stores-go", "\t.more = BIT(SPLIT_STORE),\n", "", "token-rates"),
     ("memory-held", " || split_costs_nothing(call)", "", "token-rates"),
+    ("metadata-waits", "|| token_is_metadata(rq)", "|| false", "token-locks"),
+    ("bytes-are-free", "token_take(token, call->account, call->bytes, true);\n\telse if", ";\n\telse if", "token-scs"),
     ("frozen-reads-wait", "READ_ONCE(token->q->mq_freeze_depth) || ", "", "token-knobs"),
     ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "token-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
@@ -177,7 +179,14 @@ SPLIT = (
         "result = split_wait(call);",
         "nowait",
     ),
-    ("read-nowait", "entry.c", ".nowait = iocb->ki_flags & IOCB_NOWAIT,", "", "nowait"),
+    (
+        "read-nowait",
+        "entry.c",
+        "iocb_is_dsync(iocb),\n\t\t.direct = iocb->ki_flags & IOCB_DIRECT,\n"
+        "\t\t.nowait = iocb->ki_flags & IOCB_NOWAIT,",
+        "iocb_is_dsync(iocb),",
+        "nowait",
+    ),
     (
         "last-writer-only",
         "memory.c",
@@ -231,7 +240,7 @@ CAUSE = (
     ("only-its-own-weight", "; css && css->parent; css = css->parent", "; css; css = NULL", "cpq-fair-weights"),
     ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)", "cpq-fair-weights"),
     ("any-rate", "if (rate < CAUSE_RATE_MIN || rate > CAUSE_RATE_MAX)", "if (false)", "token-knobs"),
-    ("place-kept", "\t\t\t__clear_bit(cgroup->place, cause_places);", "\t\t\t;", "token-knobs"),
+    ("place-kept", "\tcause_places[cgroup->place] = NULL;\n", "", "token-knobs"),
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 # In what elevators share, a bug is planted for each of them.
@@ -271,10 +280,7 @@ BUGS = (
         Bug(name, "split", f"kernel/split/{file}", right, wrong, f"split-{test}")
         for name, file, right, wrong, test in SPLIT
     ),
-    *(
-        Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, test)
-        for name, right, wrong, test in CAUSE
-    ),
+    *(Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, test) for name, right, wrong, test in CAUSE),
     *(
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))
         for name, suffix, right, wrong, test in SHARED
@@ -293,12 +299,22 @@ BUGS = (
 )
 
 
-def build(folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """The module that holds the bug, or the program."""
-    out = folder / "out"
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sources, and in out/ the modules, from which only what is spoiled has to be built again."""
+    folder = tmp_path_factory.mktemp("built")
     for sources in (modules.SOURCES, iolat.SOURCES):
         shutil.copytree(sources, folder / sources.name)
-    out.mkdir()
+    (folder / "out").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(modules, "SOURCES", folder / "kernel")
+        modules.make(kernels.get(kernels.DEFAULT), folder / "out", "modules")
+    return folder
+
+
+def build(built: Path, folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """The module that holds the bug, or the program."""
+    shutil.copytree(built, folder, symlinks=True, dirs_exist_ok=True)
     spoiled = folder / bug.source
     text = spoiled.read_text(encoding="utf-8")
     spoiled.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
@@ -307,8 +323,8 @@ def build(folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
         patch.setattr(iolat, "SOURCES", folder / "bpf")
         if bug.built == "iolat":
             return iolat.build()["iolat"]
-        modules.make(kernels.get(kernels.DEFAULT), out, "modules")
-    return next(out.rglob(bug.built)).read_bytes()
+        modules.make(kernels.get(kernels.DEFAULT), folder / "out", "modules")
+    return next((folder / "out").rglob(bug.built)).read_bytes()
 
 
 def test_what_is_spoiled_is_there_once() -> None:
@@ -321,11 +337,11 @@ def test_what_is_spoiled_is_there_once() -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.part}-{bug.name}")
-def test_planted_bug_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
+def test_planted_bug_is_caught(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
     """The script fails, or the guest does, or its kernel complains."""
     script = (SCRIPTS / f"{bug.caught_by}.sh").read_text(encoding="utf-8")
     told = head(script)
-    files = {**modules.build(kernels.DEFAULT), **iolat.build(), bug.built: build(tmp_path, bug, monkeypatch)}
+    files = {**modules.build(kernels.DEFAULT), **iolat.build(), bug.built: build(built, tmp_path, bug, monkeypatch)}
     try:
         outcome = job.run(
             job.Job(

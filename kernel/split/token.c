@@ -14,8 +14,8 @@
  * Who is in debt waits, and only where nobody else would wait for him:
  *
  *	at the entry gates	writes, stores to mapped files, changes of names
- *	at the block level	reads, unless they are of metadata or made with a handle of
- *				the journal: others may need what is read
+ *	at the block level	reads of data, unless they are made with a handle of the
+ *				journal: others may need what is read
  *	not at all		reads from the page cache, writes to what is dirty anyway;
  *				fsync, and all that is written: a commit of the journal may
  *				need it
@@ -30,16 +30,24 @@
  * reads before writes but not for ever, and what is overdue first.
  *
  * Progress: a debt is paid at the rate, and then one call and one read go in each tick at
- * least, whether or not those that have gone before are back.  When the queue is frozen, as
- * to change the scheduler, or the machine is suspended, all reads go.
+ * least, whether or not those that have gone before are back.  However large a debt is, a
+ * read of each bucket goes every TOKEN_PATIENCE_MS: who waits for one can't be killed.  When
+ * the queue is frozen, as to change the scheduler, or the machine is suspended, all reads go.
  *
- * Source: the split-level paper, section 5.3.  docs/split-token.md has the model, and where
- * it departs from the paper.
+ * scs-token is the paper's rival, to compare with: a scheduler of system calls alone (S. S.
+ * Craciunas, C. M. Kirsch, H. Roeck, I/O resource management through system call scheduling,
+ * 2008).  A read that isn't served from memory, and each write, costs its bytes when it is
+ * made, whatever comes of it below; who is in debt waits at the gate, and nobody anywhere
+ * else.
+ *
+ * Source: the split-level paper, sections 2.3.3 and 5.3.  docs/split-token.md has the model,
+ * and where it departs from the paper.
  */
 #include "../elevator/request-set.h"
 #include "bucket.h"
 #include "split.h"
 
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/suspend.h>
 
@@ -52,6 +60,9 @@
 
 /* How often it is looked whose debt is paid. */
 #define TOKEN_TICK_MS 10
+
+/* In a large debt a read goes so often; on a disk that is 1 MB of random reads in 12 s. */
+#define TOKEN_PATIENCE_MS 5000
 
 /* So many requests of a kind go by their place before others are thought of. */
 #define TOKEN_BATCH 16
@@ -70,15 +81,16 @@
 /* Writes leave this part of the tags to reads. */
 #define TOKEN_READ_PART 4
 
-/* Who is in debt waits there. */
+/* Who is in debt waits there; of scs-token all are seen there. */
 #define TOKEN_GATES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE) | SPLIT_NAMES)
+#define TOKEN_SCS_GATES (BIT(SPLIT_WRITE) | BIT(SPLIT_READ))
 
 static_assert(CAUSE_RATE_MIN == BUCKET_RATE_MIN && CAUSE_RATE_MAX == BUCKET_RATE_MAX);
 
 /* What a request is: the low bits of rq->elv.priv[1]. */
 enum token_state {
 	TOKEN_NOBODYS, /* no matter to a bucket */
-	TOKEN_URGENT, /* a read that somebody else may need */
+	TOKEN_NEEDED, /* a read that somebody else may need */
 	TOKEN_READ, /* of a bucket, with what is reserved for it */
 };
 
@@ -87,6 +99,9 @@ enum token_state {
 #define TOKEN_COST_SHIFT 10
 
 static_assert(CAUSE_PLACES <= 1 << TOKEN_PLACE_BITS && sizeof(void *) == sizeof(u64));
+
+/* What waits for a bucket. */
+enum token_queue { TOKEN_CALLS, TOKEN_WAITING, TOKEN_QUEUES, TOKEN_NOBODY = TOKEN_QUEUES };
 
 /* Directions. */
 enum { TOKEN_READS, TOKEN_WRITES, TOKEN_DIRS };
@@ -97,11 +112,12 @@ enum { TOKEN_READS, TOKEN_WRITES, TOKEN_DIRS };
  * @cgroup: inode number of its folder; 0: nobody has had this place
  * @rate: at which @tokens are filled
  * @debtors: in token_data.debtors
- * @calls: held, in order
- * @reads: waiting, in order
+ * @queue: held calls and waiting reads, in order
  * @going: calls that waited, have gone and not returned
  * @reserved: what the reads that may go will cost
  * @last: what its last read cost
+ * @went: jiffies when a read that waited went, or began to wait where none did
+ * @given: jiffies when it was given something back
  * @charged: what it has cost since it was met, normalised bytes
  */
 struct token_bucket {
@@ -109,11 +125,12 @@ struct token_bucket {
 	u64 cgroup;
 	u64 rate;
 	struct list_head debtors;
-	struct list_head calls;
-	struct list_head reads;
+	struct list_head queue[TOKEN_QUEUES];
 	unsigned int going;
 	u64 reserved;
 	u64 last;
+	unsigned long went;
+	unsigned long given;
 	u64 charged;
 };
 
@@ -123,9 +140,10 @@ struct token_bucket {
  *	  last of all but what wakes a task
  * @q: the queue
  * @device: for split.h's functions
+ * @scs: it is scs-token
  * @bucket: by place of the limit
  * @debtors: buckets in debt, or for which somebody waits
- * @urgent: requests that no policy may delay, in order
+ * @urgent: what no policy may delay: flushes, what was dispatched before; in order
  * @ready: requests that may go, by direction
  * @waiting: reads in the buckets' lists
  * @writes: that are being inserted, wait or are being charged: what was given back for them
@@ -142,6 +160,7 @@ struct token_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
 	struct request_queue *q;
 	struct split_device *device;
+	bool scs;
 	struct token_bucket *bucket;
 	struct list_head debtors;
 	struct list_head urgent;
@@ -160,6 +179,9 @@ struct token_data {
 /* The machine is about to be suspended: no read may wait. */
 static bool token_suspending;
 
+/* As split-token's in all but its name. */
+static struct elevator_type token_scs_type;
+
 static u64 token_hoard_ns(const struct token_data *token)
 {
 	return (u64)READ_ONCE(token->hoard) * NSEC_PER_MSEC;
@@ -167,10 +189,17 @@ static u64 token_hoard_ns(const struct token_data *token)
 
 /* Buckets */
 
+static bool token_since(unsigned long when, unsigned int ms)
+{
+	return time_after(jiffies, when + msecs_to_jiffies(ms));
+}
+
+/* What was given back for writes that are still to be charged isn't cut. */
 static void token_fill(const struct token_data *token, struct token_bucket *bucket)
 {
-	bucket_fill(&bucket->tokens, ktime_get_ns(), bucket->rate, token_hoard_ns(token),
-		    !atomic_read(&token->writes));
+	bool cut = !atomic_read(&token->writes) || token_since(bucket->given, TOKEN_WRITE_MS);
+
+	bucket_fill(&bucket->tokens, ktime_get_ns(), bucket->rate, token_hoard_ns(token), cut);
 }
 
 /* The bucket of a limit, filled.  Who waits for a former owner of the place finds that out. */
@@ -203,7 +232,11 @@ static void token_set_gates(struct token_data *token)
 	struct split_device *device = READ_ONCE(token->device);
 
 	/* What comes while it is being attached finds open gates. */
-	if (device)
+	if (!device)
+		return;
+	if (token->scs)
+		split_close(device, TOKEN_SCS_GATES);
+	else
 		split_close(device, list_empty(&token->debtors) ? SPLIT_NONE : TOKEN_GATES);
 }
 
@@ -218,9 +251,12 @@ static void token_note_debtor(struct token_data *token, struct token_bucket *buc
 	token_set_gates(token);
 }
 
-/* Of the buckets that an account pays from, the first one that is spent; or NULL. */
-static struct token_bucket *token_spent(struct token_data *token,
-					const struct split_account *account)
+/*
+ * Of the buckets that an account pays from, the first one that is spent, or for which others
+ * of a kind wait already; or NULL.
+ */
+static struct token_bucket *
+token_spent(struct token_data *token, const struct split_account *account, enum token_queue behind)
 {
 	struct cgroup_subsys_state *css = account->css;
 	struct token_bucket *bucket;
@@ -228,7 +264,8 @@ static struct token_bucket *token_spent(struct token_data *token,
 
 	while (cause_next_limit(&css, &limit)) {
 		bucket = token_bucket(token, &limit);
-		if (token_is_spent(bucket))
+		if (token_is_spent(bucket) ||
+		    (behind != TOKEN_NOBODY && !list_empty(&bucket->queue[behind])))
 			return bucket;
 	}
 	return NULL;
@@ -244,7 +281,9 @@ static struct token_bucket *token_nearest(struct token_data *token,
 	return cause_next_limit(&css, &limit) ? token_bucket(token, &limit) : NULL;
 }
 
-static void token_take(struct token_data *token, const struct split_account *account, u64 cost)
+/* @known: it is what it did cost, and not what it will. */
+static void token_take(struct token_data *token, const struct split_account *account, u64 cost,
+		       bool known)
 {
 	struct cgroup_subsys_state *css = account->css;
 	struct token_bucket *bucket;
@@ -253,6 +292,7 @@ static void token_take(struct token_data *token, const struct split_account *acc
 	while (cause_next_limit(&css, &limit)) {
 		bucket = token_bucket(token, &limit);
 		bucket_take(&bucket->tokens, cost);
+		bucket->charged += known ? cost : 0;
 		if (bucket_in_debt(&bucket->tokens))
 			token_note_debtor(token, bucket);
 	}
@@ -260,28 +300,12 @@ static void token_take(struct token_data *token, const struct split_account *acc
 
 /* Calls */
 
-/* For which bucket a call that comes now must wait: behind those that do. */
-static struct token_bucket *token_of_call(struct token_data *token,
-					  const struct split_account *account)
-{
-	struct cgroup_subsys_state *css = account->css;
-	struct token_bucket *bucket;
-	struct cause_limit limit;
-
-	while (cause_next_limit(&css, &limit)) {
-		bucket = token_bucket(token, &limit);
-		if (token_is_spent(bucket) || !list_empty(&bucket->calls))
-			return bucket;
-	}
-	return NULL;
-}
-
 static void token_hold_call(struct token_data *token, struct token_bucket *bucket,
 			    struct split_call *call)
 {
 	trace_token_hold(token->q, bucket->cgroup, call->kind, bucket->tokens.tokens);
 	split_hold(call, "tokens");
-	list_add_tail(&call->node, &bucket->calls);
+	list_add_tail(&call->node, &bucket->queue[TOKEN_CALLS]);
 	token_note_debtor(token, bucket);
 }
 
@@ -292,6 +316,8 @@ static void token_let_go(struct token_data *token, struct token_bucket *bucket,
 	list_del_init(&call->node);
 	call->private = bucket - token->bucket + 1;
 	bucket->going++;
+	if (token->scs)
+		token_take(token, call->account, call->bytes, true);
 	split_let_go(call);
 }
 
@@ -300,8 +326,8 @@ static void token_review_calls(struct token_data *token, struct token_bucket *bu
 {
 	struct split_call *call, *next;
 
-	list_for_each_entry_safe(call, next, &bucket->calls, node) {
-		struct token_bucket *spent = token_spent(token, call->account);
+	list_for_each_entry_safe(call, next, &bucket->queue[TOKEN_CALLS], node) {
+		struct token_bucket *spent = token_spent(token, call->account, TOKEN_NOBODY);
 
 		if (spent && spent != bucket) {
 			list_del_init(&call->node);
@@ -323,8 +349,26 @@ static bool token_enter(void *data, struct split_call *call)
 	if (!call->account->css || split_costs_nothing(call))
 		return true;
 	spin_lock_irqsave(&token->lock, flags);
-	bucket = token_of_call(token, call->account);
+	bucket = token_spent(token, call->account, TOKEN_CALLS);
 	if (bucket && !call->nowait)
+		token_hold_call(token, bucket, call);
+	spin_unlock_irqrestore(&token->lock, flags);
+	return !bucket;
+}
+
+static bool token_scs_enter(void *data, struct split_call *call)
+{
+	struct token_data *token = data;
+	struct token_bucket *bucket;
+	unsigned long flags;
+
+	if (!call->account->css || (call->kind == SPLIT_READ && split_costs_nothing(call)))
+		return true;
+	spin_lock_irqsave(&token->lock, flags);
+	bucket = token_spent(token, call->account, TOKEN_CALLS);
+	if (!bucket)
+		token_take(token, call->account, call->bytes, true);
+	else if (!call->nowait)
 		token_hold_call(token, bucket, call);
 	spin_unlock_irqrestore(&token->lock, flags);
 	return !bucket;
@@ -365,7 +409,7 @@ static void token_expect(void *data, struct split_account *account, u64 cost)
 	if (!account->css)
 		return;
 	spin_lock_irqsave(&token->lock, flags);
-	token_take(token, account, cost);
+	token_take(token, account, cost, false);
 	spin_unlock_irqrestore(&token->lock, flags);
 }
 
@@ -379,21 +423,21 @@ static void token_settle(void *data, struct split_account *account, u64 cost)
 	if (!css)
 		return;
 	spin_lock_irqsave(&token->lock, flags);
-	while (cause_next_limit(&css, &limit))
-		bucket_give(&token_bucket(token, &limit)->tokens, cost);
+	while (cause_next_limit(&css, &limit)) {
+		struct token_bucket *bucket = token_bucket(token, &limit);
+
+		bucket_give(&bucket->tokens, cost);
+		bucket->given = jiffies;
+	}
 	spin_unlock_irqrestore(&token->lock, flags);
 }
 
 static void token_charge(void *data, struct split_account *account, u64 cost)
 {
 	struct token_data *token = data;
-	struct cgroup_subsys_state *css = account->css;
-	struct cause_limit limit;
 
 	token->cost += cost;
-	token_take(token, account, cost);
-	while (cause_next_limit(&css, &limit))
-		token->bucket[limit.place].charged += cost;
+	token_take(token, account, cost, true);
 }
 
 static const struct split_ops token_ops = {
@@ -405,6 +449,14 @@ static const struct split_ops token_ops = {
 	.expect = token_expect,
 	.settle = token_settle,
 	.charge = token_charge,
+};
+
+static const struct split_ops token_scs_ops = {
+	.name = "scs-token",
+	.more = BIT(SPLIT_READ),
+	.enter = token_scs_enter,
+	.drop = token_drop,
+	.leave = token_leave,
 };
 
 /* Reads */
@@ -457,7 +509,9 @@ static void token_wait_read(struct token_data *token, struct token_bucket *bucke
 			    struct request *rq)
 {
 	trace_token_hold(token->q, bucket->cgroup, -1, bucket->tokens.tokens);
-	list_add_tail(&rq->queuelist, &bucket->reads);
+	if (list_empty(&bucket->queue[TOKEN_WAITING]))
+		bucket->went = jiffies;
+	list_add_tail(&rq->queuelist, &bucket->queue[TOKEN_WAITING]);
 	token->waiting++;
 	token_note_debtor(token, bucket);
 }
@@ -471,9 +525,10 @@ static bool token_review_reads(struct token_data *token, struct token_bucket *bu
 	bool went = false, all = token_must_flow(token);
 	struct request *rq, *next;
 
-	one &= !bucket_in_debt(&bucket->tokens);
-	list_for_each_entry_safe(rq, next, &bucket->reads, queuelist) {
-		struct token_bucket *spent = token_spent(token, split_request_account(rq));
+	one &= !bucket_in_debt(&bucket->tokens) || token_since(bucket->went, TOKEN_PATIENCE_MS);
+	list_for_each_entry_safe(rq, next, &bucket->queue[TOKEN_WAITING], queuelist) {
+		struct token_bucket *spent =
+			token_spent(token, split_request_account(rq), TOKEN_NOBODY);
 
 		if (spent == bucket && !one && !all)
 			break;
@@ -484,6 +539,7 @@ static bool token_review_reads(struct token_data *token, struct token_bucket *bu
 			continue;
 		}
 		trace_token_let_go(token->q, bucket->cgroup, -1, bucket->tokens.tokens);
+		bucket->went = jiffies;
 		token_ready_read(token, bucket, rq);
 		one = false;
 		went = true;
@@ -491,32 +547,18 @@ static bool token_review_reads(struct token_data *token, struct token_bucket *bu
 	return went;
 }
 
-/* For which bucket a read that comes now must wait: behind those that do. */
-static struct token_bucket *token_of_read(struct token_data *token,
-					  const struct split_account *account)
-{
-	struct cgroup_subsys_state *css = account->css;
-	struct token_bucket *bucket;
-	struct cause_limit limit;
-
-	while (cause_next_limit(&css, &limit)) {
-		bucket = token_bucket(token, &limit);
-		if (token_is_spent(bucket) || !list_empty(&bucket->reads))
-			return bucket;
-	}
-	return NULL;
-}
-
 static void token_enqueue_read(struct token_data *token, struct request *rq)
 {
 	struct split_account *account = split_request_account(rq);
-	struct token_bucket *nearest = token_nearest(token, account), *spent;
+	struct token_bucket *nearest = token->scs ? NULL : token_nearest(token, account), *spent;
 
 	if (!nearest) {
 		rq_set_add(&token->ready[TOKEN_READS], rq);
 		return;
 	}
-	spent = token_must_flow(token) ? NULL : token_of_read(token, account);
+	spent = token_must_flow(token) || token->waiting + 1 >= token->q->nr_requests
+			? NULL
+			: token_spent(token, account, TOKEN_WAITING);
 	if (spent)
 		token_wait_read(token, spent, rq);
 	else
@@ -642,7 +684,7 @@ static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, tags - tags / TOKEN_READ_PART);
 		return;
 	}
-	if (!atomic_read(&cause_settings))
+	if (token->scs || !atomic_read(&cause_settings) || opf & REQ_META || current->journal_info)
 		return;
 	rcu_read_lock();
 	cause_meet(&css);
@@ -661,17 +703,37 @@ static void token_prepare_request(struct request *rq)
 {
 	split_prepare(rq);
 	rq->elv.priv[1] =
-		(void *)(unsigned long)(current->journal_info ? TOKEN_URGENT : TOKEN_NOBODYS);
+		(void *)(unsigned long)(current->journal_info ? TOKEN_NEEDED : TOKEN_NOBODYS);
+}
+
+/*
+ * Whether a read is of metadata: file systems don't say so of all, but such blocks are of the
+ * device's own page cache.  Its pages are locked, or the caller's own.
+ */
+static bool token_is_metadata(const struct request *rq)
+{
+	struct address_space *mapping;
+	const struct bio *bio;
+	bool found = rq->cmd_flags & REQ_META;
+
+	rcu_read_lock();
+	for (bio = rq->bio; bio && !found; bio = bio->bi_next) {
+		mapping = bio_has_data((struct bio *)bio) ? folio_mapping(page_folio(bio_page(bio)))
+							  : NULL;
+		found = mapping && mapping->host && S_ISBLK(mapping->host->i_mode);
+	}
+	rcu_read_unlock();
+	return found;
 }
 
 static void token_enqueue(struct token_data *token, struct request *rq)
 {
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || rq->cmd_flags & REQ_META)
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED))
 		list_add_tail(&rq->queuelist, &token->urgent);
 	else if (op_is_write(req_op(rq)))
 		rq_set_add(&token->ready[TOKEN_WRITES], rq);
-	else if (token_state(rq) == TOKEN_URGENT)
-		list_add_tail(&rq->queuelist, &token->urgent);
+	else if (token_state(rq) == TOKEN_NEEDED || token_is_metadata(rq))
+		rq_set_add(&token->ready[TOKEN_READS], rq);
 	else
 		token_enqueue_read(token, rq);
 }
@@ -710,7 +772,7 @@ static void token_answer(struct token_bucket *bucket)
 {
 	struct split_call *call;
 
-	list_for_each_entry(call, &bucket->calls, node)
+	list_for_each_entry(call, &bucket->queue[TOKEN_CALLS], node)
 		split_hold(call, "tokens");
 }
 
@@ -722,8 +784,8 @@ static bool token_look_at(struct token_data *token, struct token_bucket *bucket)
 	token_review_calls(token, bucket);
 	went = token_review_reads(token, bucket, true);
 	token_answer(bucket);
-	if (!bucket_in_debt(&bucket->tokens) && list_empty(&bucket->calls) &&
-	    list_empty(&bucket->reads))
+	if (!bucket_in_debt(&bucket->tokens) && list_empty(&bucket->queue[TOKEN_CALLS]) &&
+	    list_empty(&bucket->queue[TOKEN_WAITING]))
 		list_del_init(&bucket->debtors);
 	return went;
 }
@@ -733,7 +795,7 @@ static void token_tick(struct timer_list *timer)
 	struct token_data *token = container_of(timer, struct token_data, tick);
 	struct token_bucket *bucket, *next;
 	unsigned long flags;
-	bool run = false;
+	bool run = false, waiting;
 
 	spin_lock_irqsave(&token->lock, flags);
 	list_for_each_entry_safe(bucket, next, &token->debtors, debtors)
@@ -742,7 +804,10 @@ static void token_tick(struct timer_list *timer)
 		token_set_gates(token);
 	else
 		mod_timer(timer, jiffies + msecs_to_jiffies(TOKEN_TICK_MS));
+	waiting = token->waiting;
 	spin_unlock_irqrestore(&token->lock, flags);
+	if (waiting)
+		sluice_wake_for_tags(token->q);
 	if (run)
 		blk_mq_run_hw_queues(token->q, true);
 }
@@ -754,22 +819,25 @@ static void token_depth_updated(struct request_queue *q)
 	sluice_may_limit_tags(q);
 }
 
+/* The queue is frozen: no memory may be waited for that would have to be written to it. */
 static struct token_data *token_alloc(struct request_queue *q)
 {
+	unsigned int flags = memalloc_noio_save(), i;
 	struct token_data *token = kzalloc_node(sizeof(*token), GFP_KERNEL, q->node);
-	unsigned int i;
 
+	if (token)
+		token->bucket = kvcalloc(CAUSE_PLACES, sizeof(*token->bucket), GFP_KERNEL);
+	memalloc_noio_restore(flags);
 	if (!token)
 		return NULL;
-	token->bucket = kvcalloc(CAUSE_PLACES, sizeof(*token->bucket), GFP_KERNEL);
 	if (!token->bucket) {
 		kfree(token);
 		return NULL;
 	}
 	for (i = 0; i < CAUSE_PLACES; i++) {
 		INIT_LIST_HEAD(&token->bucket[i].debtors);
-		INIT_LIST_HEAD(&token->bucket[i].calls);
-		INIT_LIST_HEAD(&token->bucket[i].reads);
+		INIT_LIST_HEAD(&token->bucket[i].queue[TOKEN_CALLS]);
+		INIT_LIST_HEAD(&token->bucket[i].queue[TOKEN_WAITING]);
 	}
 	return token;
 }
@@ -794,14 +862,18 @@ static int token_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	rq_set_init(&token->ready[TOKEN_READS]);
 	rq_set_init(&token->ready[TOKEN_WRITES]);
 	token->q = q;
+	token->scs = eq->type == &token_scs_type;
 	token->hoard = TOKEN_HOARD_MS;
 	timer_setup(&token->tick, token_tick, 0);
-	device = split_attach(q, &token_ops, token);
+	device = split_attach(q, token->scs ? &token_scs_ops : &token_ops, token);
 	if (IS_ERR(device)) {
 		token_free(token);
 		return PTR_ERR(device);
 	}
 	WRITE_ONCE(token->device, device);
+	spin_lock_irq(&token->lock);
+	token_set_gates(token);
+	spin_unlock_irq(&token->lock);
 	sluice_may_limit_tags(q);
 	eq->elevator_data = token;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -818,8 +890,8 @@ static void token_check_books(const struct token_data *token)
 	for (i = 0; i < CAUSE_PLACES; i++) {
 		const struct token_bucket *bucket = &token->bucket[i];
 
-		WARN_ON_ONCE(!list_empty(&bucket->calls) || !list_empty(&bucket->reads) ||
-			     bucket->reserved);
+		WARN_ON_ONCE(!list_empty(&bucket->queue[TOKEN_CALLS]) ||
+			     !list_empty(&bucket->queue[TOKEN_WAITING]) || bucket->reserved);
 	}
 }
 
@@ -868,8 +940,8 @@ static int token_buckets_show(void *data, struct seq_file *m)
 		if (bucket->cgroup)
 			seq_printf(m, "%llu %llu %lld %llu %llu %u %u\n", bucket->cgroup,
 				   bucket->rate, bucket->tokens.tokens, bucket->charged,
-				   bucket->reserved, token_count(&bucket->calls),
-				   token_count(&bucket->reads));
+				   bucket->reserved, token_count(&bucket->queue[TOKEN_CALLS]),
+				   token_count(&bucket->queue[TOKEN_WAITING]));
 		spin_unlock_irq(&token->lock);
 	}
 	return 0;
@@ -923,12 +995,24 @@ static int __init token_init(void)
 		return err;
 	err = elv_register(&token_type);
 	if (err)
-		unregister_pm_notifier(&token_pm_notifier);
+		goto no_type;
+	memcpy(&token_scs_type, &token_type, sizeof(token_type));
+	token_scs_type.elevator_name = "scs-token";
+	err = elv_register(&token_scs_type);
+	if (err)
+		goto one_type;
+	return 0;
+
+one_type:
+	elv_unregister(&token_type);
+no_type:
+	unregister_pm_notifier(&token_pm_notifier);
 	return err;
 }
 
 static void __exit token_exit(void)
 {
+	elv_unregister(&token_scs_type);
 	elv_unregister(&token_type);
 	unregister_pm_notifier(&token_pm_notifier);
 }
@@ -940,3 +1024,4 @@ MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Rates that can't be dodged, a split-level policy");
 MODULE_ALIAS("split-token-iosched");
+MODULE_ALIAS("scs-token-iosched");

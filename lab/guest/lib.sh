@@ -54,6 +54,7 @@ scheduler() {
 	none | mq-deadline) ;;
 	kyber) load kyber-iosched ;;
 	split-fifo) load split-noop ;;
+	scs-token) load split-token ;;
 	*) load "$1" ;;
 	esac
 	echo "$1" >"$Q/scheduler" || fail "the kernel refuses scheduler $1"

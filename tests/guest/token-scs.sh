@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# scs-token knows of system calls alone: bytes that are read from the disk or written, wherever they are, are held to the
+# rate; what is read from memory costs nothing, and what is written over while it is dirty is paid again.
+. ./lib.sh
+
+RATE=1000000
+
+# amount FIO_OPTION…: bytes a second that somebody with the rate reads or writes, for 20 seconds.
+amount() {
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$G/b" \
+		fio --name=x --filename=/tmp/mnt/x --size=64m --time_based=1 --runtime=20 --overwrite=1 --norandommap=1 \
+		--output-format=terse --output=/tmp/fio "$@" || fail "fio: $*: $(cat /tmp/fio)"
+	awk -F';' '{ print ($7 + $48) * 1024 }' /tmp/fio
+}
+
+# keeps NAME FIO_OPTION…: within 5 % it is the rate, whatever it costs the disk.
+keeps() {
+	name=$1
+	shift
+	found=$(amount "$@")
+	echo "$name $found"
+	if [ "$found" -lt $((RATE * 95 / 100)) ] || [ "$found" -gt $((RATE * 105 / 100)) ]; then
+		fail "$name: $found bytes a second, not $RATE"
+	fi
+}
+
+disk ssd
+scheduler scs-token
+weights
+file_system -o no_prefetch_block_bitmaps,noatime
+mkdir "$G/b"
+fio --name=x --filename=/tmp/mnt/x --size=64m --rw=write --bs=1m --end_fsync=1 --output=/dev/null
+echo $RATE >"$G/b/io.sluice.rate"
+
+keeps "direct sequential read" --rw=read --bs=64k --direct=1
+keeps "direct random read" --rw=randread --bs=4k --direct=1
+keeps "direct random read of 16" --rw=randread --bs=4k --direct=1 --numjobs=16 --thread --group_reporting=1
+keeps "deep io_uring read" --rw=randread --bs=4k --direct=1 --ioengine=io_uring --iodepth=16
+keeps "sequential write" --rw=write --bs=64k
+keeps "random write" --rw=randwrite --bs=4k
+keeps "write of dirty memory" --rw=write --bs=4k --size=1m --invalidate=0
+found=$(amount --rw=read --bs=4k --size=1m --invalidate=0 --pre_read=1)
+[ "$found" -gt $((RATE * 20)) ] || fail "reads from memory: $found bytes a second"
+
+# split-token holds what scs-token lets go, and the other way round, as soon as it is chosen.
+scheduler split-token
+found=$(amount --rw=randread --bs=4k --direct=1)
+[ "$found" -lt $((RATE * 3 / 4)) ] || fail "with split-token random reads are $found bytes a second"
+found=$(amount --rw=write --bs=4k --size=1m --invalidate=0)
+[ "$found" -gt $((RATE * 20)) ] || fail "with split-token writes of dirty memory are $found bytes a second"
+umount /tmp/mnt
+scheduler none
+rmmod split-token
