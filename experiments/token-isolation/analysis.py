@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Figs 6, 13 and 16 of the split-level paper: how a reader's throughput varies with what a throttled neighbour does.
+
+The neighbour costs the reader what his rate is, if it is kept: then all 14 workloads leave the reader the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from statistics import fmean, pstdev
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Figure, Line, Lines, Panel, Table, number
+from lab.result import Cell, Claim
+
+OURS, RIVAL = "split-token", "scs-token"
+LIMIT = "io.max"
+"""mq-deadline with the kernel's own limit: its variants end in -io-max."""
+DEVICES = ("hdd", "ssd")
+SIZES = {"4k": 4, "16k": 16, "64k": 64, "256k": 256, "1m": 1024, "4m": 4096, "16m": 16384}
+"""KiB that the neighbour reads or writes in sequence before he goes elsewhere."""
+WORKLOADS = tuple(f"{operation}-{size}" for operation in ("read", "write") for size in SIZES)
+SYSTEMS = {"": "ext4", "-xfs": "XFS"}
+MOST = {"": 0.035, "-xfs": 0.05}
+"""The reader's standard deviation over the workloads, as a part of his throughput alone."""
+LEAST = 4.0
+"""How many times the rival's deviation is ours."""
+SOLO = 138.0
+"""Section 5.3: MB/s of the paper's reader alone."""
+PAPER = {(RIVAL, ""): 41.0, (OURS, ""): 7.0, (OURS, "-xfs"): 12.8}
+"""Sections 2.3.3, 5.3 and 6: standard deviation in MB/s."""
+
+Cells = Sequence[Cell]
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    for device in DEVICES:
+        for system, text in SYSTEMS.items():
+            yield Judgement(
+                f"{text.lower()}-{device}",
+                f"{device}, {text}: the reader's standard deviation over his throughput alone",
+                "≤",
+                MOST[system],
+                partial(deviation, device=device, scheduler=OURS, system=system),
+                round(PAPER[OURS, system] / SOLO, 3),
+            )
+        yield Judgement(
+            f"{RIVAL}-{device}",
+            f"{device}, ext4: the reader's standard deviation with {RIVAL} over that with {OURS}",
+            "≥",
+            LEAST,
+            partial(_times, device=device),
+            round(PAPER[RIVAL, ""] / PAPER[OURS, ""], 1),
+        )
+
+
+def readers(cells: Cells, device: str, scheduler: str, system: str) -> list[float]:
+    """The reader's bytes a second beside each of the workloads; Missing if one was not measured."""
+    return [_beside(cells, device, scheduler, name + system).job("unthrottled").bytes_per_s for name in WORKLOADS]
+
+
+def deviation(cells: Cells, device: str, scheduler: str, system: str) -> float:
+    """The standard deviation of the reader's throughput, as a part of that alone."""
+    return ratio(pstdev(readers(cells, device, scheduler, system)), _alone(cells, device, scheduler, system))
+
+
+def _times(cells: Cells, device: str) -> float:
+    return ratio(*(pstdev(readers(cells, device, scheduler, "")) for scheduler in (RIVAL, OURS)))
+
+
+def _beside(cells: Cells, device: str, scheduler: str, variant: str) -> Cell:
+    if scheduler == LIMIT:
+        return find(cells, device, "mq-deadline", f"{variant}-io-max")
+    return find(cells, device, scheduler, variant)
+
+
+def _alone(cells: Cells, device: str, scheduler: str, system: str) -> float:
+    name = "mq-deadline" if scheduler == LIMIT else scheduler
+    return find(cells, device, name, f"solo{system}").job("unthrottled").bytes_per_s
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """For each device how far the workloads are apart, and the paper's curves for each scheduler."""
+    return [
+        _device(device, [cell for cell in cells if cell.device == device])
+        for device in DEVICES
+        if any(cell.device == device for cell in cells)
+    ]
+
+
+def _device(device: str, cells: Cells) -> Figure:
+    text = (
+        "A reads a large file in sequence; B, at a rate of 10 MB/s normalised, reads or writes in runs of 4 KiB to 16 "
+        "MiB and then goes elsewhere. mq-deadline has no rate: B does what he can; io.max is the kernel's own limit "
+        "with mq-deadline, 10 MB/s of any kind."
+    )
+    kinds = [(name, system) for system in SYSTEMS for name in _schedulers(cells) if _measured(cells, name, system)]
+    plots = tuple(_plot(cells, device, *kind) for kind in kinds)
+    jobs = {"unthrottled": "A (the reader)", "throttled": "B (the neighbour)"}
+    tables = tuple(_table(cells, device, kinds, job, text) for job, text in jobs.items())
+    panels: tuple[Panel, ...] = (_spread(cells, device, kinds), *tables, *plots)
+    return Figure(f"fig-13-{device}", f"Isolation on {device} (Figs 6, 13, 16)", text, panels, terminal=True)
+
+
+def _schedulers(cells: Cells) -> list[str]:
+    names = list(dict.fromkeys(cell.scheduler for cell in cells))
+    return [*names, LIMIT] if any(cell.variant.endswith("-io-max") for cell in cells) else names
+
+
+def _measured(cells: Cells, scheduler: str, system: str) -> bool:
+    device = cells[0].device
+    return any(_rate(cells, device, scheduler, name + system, "unthrottled") is not None for name in WORKLOADS)
+
+
+def _rate(cells: Cells, device: str, scheduler: str, variant: str, job: str) -> float | None:
+    """MB/s of a job, if it was measured."""
+    try:
+        return _beside(cells, device, scheduler, variant).job(job).bytes_per_s / 1e6
+    except Missing:
+        return None
+
+
+def _spread(cells: Cells, device: str, kinds: Sequence[tuple[str, str]]) -> Table:
+    rows = []
+    for scheduler, system in kinds:
+        try:
+            rates = [rate / 1e6 for rate in readers(cells, device, scheduler, system)]
+            alone = _alone(cells, device, scheduler, system) / 1e6
+        except Missing:
+            continue
+        values = (alone, fmean(rates), min(rates), max(rates), pstdev(rates), ratio(pstdev(rates), alone) * 100)
+        rows.append((SYSTEMS[system], scheduler, *map(number, values)))
+    ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
+    for (scheduler, system), value in PAPER.items():
+        # Section 2.3.3 says between what its reader is with SCS-Token.
+        ends = ("25", "125") if scheduler == RIVAL else ("–", "–")
+        part = number(value / SOLO * 100)
+        rows.append((SYSTEMS[system], f"paper: {scheduler}", number(SOLO), "–", *ends, number(value), part))
+    columns = ("file system", "scheduler", "alone MB/s", "mean", "lowest", "highest", "std dev", "% of alone")
+    return Table(f"A's throughput over 14 workloads of B on {device}", columns, tuple(rows), 2, ours)
+
+
+def _table(cells: Cells, device: str, kinds: Sequence[tuple[str, str]], job: str, text: str) -> Table:
+    rows = []
+    for scheduler, system in kinds:
+        for operation in ("read", "write"):
+            rates = [_rate(cells, device, scheduler, f"{operation}-{size}{system}", job) for size in SIZES]
+            rows.append((SYSTEMS[system], scheduler, f"{operation}s", *map(_number, rates)))
+    ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
+    return Table(f"{text} on {device}, MB/s", ("file system", "scheduler", "B", *SIZES), tuple(rows), 3, ours)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _plot(cells: Cells, device: str, scheduler: str, system: str) -> Lines:
+    curves = []
+    for operation in ("read", "write"):
+        names = {f"{operation}-{size}{system}": kib for size, kib in SIZES.items()}
+        rates = {kib: _rate(cells, device, scheduler, name, "unthrottled") for name, kib in names.items()}
+        points = tuple((float(kib.bit_length() - 1), rate) for kib, rate in rates.items() if rate is not None)
+        curves.append(Line(f"B {operation}s", points))
+    return Lines(
+        f"A beside B, {scheduler}, {SYSTEMS[system]}", "log2 of a run's KiB", "MB/s", tuple(curves), bounds=(0.0, 140.0)
+    )

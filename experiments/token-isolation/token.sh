@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
+# A reads a large file from its beginning on. Beside it, unless LOAD is empty, B: in a cgroup of its own, which has the
+# rate RATE, does what LOAD says to another one. Of 8 GiB: A never comes to the end, and what B does is far apart.
+if [ "$FS" = xfs ]; then
+	mkfs.xfs -q -K -d size=24g "$DEV"
+	mkdir -p /tmp/mnt
+	mount "$DEV" /tmp/mnt
+	fallocate -l 8g /tmp/mnt/f0
+	fallocate -l 8g /tmp/mnt/f1
+	inodes=$(stat -c %i /tmp/mnt/f0 /tmp/mnt/f1)
+	umount /tmp/mnt
+	# What XFS takes for unwritten it reads without the disk. ext4's mkfs can call it written, here the debugger does.
+	for inode in $inodes; do
+		extents=$(xfs_db -r -c "inode $inode" -c "print core.nextents" "$DEV" | sed 's/.* = //')
+		for extent in $(seq 0 $((extents - 1))); do
+			xfs_db -x -c "inode $inode" -c "write u3.bmx[$extent].extentflag 0" "$DEV" >/dev/null
+		done
+	done
+	mount "$DEV" /tmp/mnt
+else
+	large_files 2 8g
+fi
+# Where the files lie is known before: who needs it first would wait for it, and pay.
+filefrag /tmp/mnt/f0 /tmp/mnt/f1 >/dev/null
+
+# After 30 s, as by default, a short run would end before anything that B writes goes to the disk. What he has in memory
+# must not.
+if [ -z "$MEMORY" ]; then
+	echo 100 >/proc/sys/vm/dirty_expire_centisecs
+	echo 50 >/proc/sys/vm/dirty_writeback_centisecs
+fi
+
+weights
+# By its memory cgroup io.max knows who made a page dirty.
+[ "$LIMIT" != io.max ] || echo +memory >"$G/cgroup.subtree_control"
+mkdir "$G/b"
+# An account of its own, before it has a rate: what is dirty by then would be somebody else's.
+[ ! -e "$G/b/io.sluice.weight" ] || echo 100 >"$G/b/io.sluice.weight"
+
+# limit RATE: B's, where something keeps to it.
+limit() {
+	case $LIMIT$(cat "$Q/scheduler") in
+	io.max*) echo "$(cat "$Q/../dev") rbps=$1 wbps=$1" >"$G/b/io.max" ;;
+	*-token\]*) echo "$1" >"$G/b/io.sluice.rate" ;;
+	esac
+}
+
+# in_b COMMAND…: a subshell becomes that command, as B.
+in_b() {
+	echo 0 >"$G/b/cgroup.procs"
+	exec "$@"
+}
+
+# job NAME LETTER OPTION…
+job() {
+	name=$1 letter=$2
+	shift 2
+	set -- fio --name="$name" --output="/out/fio-$letter.json" --output-format=json+ --lat_percentiles=1 \
+		--clat_percentiles=1 --ioengine=psync --zero_buffers=1 --fallocate=none --time_based=1 "$@"
+	[ "$letter" = a ] || in_b nice -n "$NICE" "$@"
+	exec "$@"
+}
+
+# creates SECONDS MILLISECONDS: make empty files, each durable before the next, with a pause between. fio has nothing that
+# does, so this leaves what fio would.
+creates() {
+	in_b nice -n "$NICE" python3 - "$@" <<-'END'
+		import collections, json, os, sys, time
+
+		length, pause = int(sys.argv[1]) * 10**9, int(sys.argv[2]) / 1000
+		took, begin = [], time.monotonic_ns()
+		os.mkdir("/tmp/mnt/new")
+		while (start := time.monotonic_ns()) - begin < length:
+		    file = os.open(f"/tmp/mnt/new/{len(took)}", os.O_CREAT | os.O_WRONLY)
+		    os.fsync(file)
+		    os.close(file)
+		    took.append(time.monotonic_ns() - start)
+		    time.sleep(pause)
+		ns = time.monotonic_ns() - begin
+		user, system = (seconds * 10**11 / ns for seconds in os.times()[:2])
+		mean = sum(took) / max(1, len(took))
+		times = {"bins": collections.Counter(took), "N": len(took), "mean": mean, "max": max(took, default=0)}
+		write = {"total_ios": len(took), "runtime": ns / 10**6, "io_bytes": 0, "clat_ns": times, "lat_ns": times}
+		other = {"total_ios": 0}
+		job = {"jobname": "throttled", "read": other, "write": write, "sync": other, "usr_cpu": user, "sys_cpu": system}
+		with open("/out/fio-b.json", "w") as out:
+		    json.dump({"jobs": [job]}, out)
+	END
+}
+
+# B begins with A, so that what it does is steady when A is measured, WARM seconds later.
+throttled() {
+	length=$((WARM + RUNTIME))
+	case $LOAD in
+	"creates "*) creates $length "${LOAD#* }" ;;
+	*)
+		# A thousand threads open the file.
+		# shellcheck disable=SC3045
+		ulimit -n 4096
+		# shellcheck disable=SC2086
+		job throttled b --filename=/tmp/mnt/f1 --runtime=$length --thread --group_reporting=1 --norandommap=1 \
+			--randseed="$SEED" --fadvise_hint=0 $LOAD
+		;;
+	esac
+}
+
+measure() {
+	[ -z "$LOAD" ] || throttled &
+	b=$!
+	(job unthrottled a --filename=/tmp/mnt/f0 --size=8g --rw=read --bs=128k --ramp_time="$WARM" --runtime="$RUNTIME")
+	# B has ended by itself, but for what a large debt holds.
+	sleep "$WARM"
+	limit max
+	wait $b
+}
+
+# What B uses in memory he has made dirty before he has a rate.
+[ -z "$MEMORY" ] || (in_b dd if=/dev/zero of=/tmp/mnt/f1 bs=1M count="$MEMORY" conv=notrunc status=none)
+limit "$RATE"
+watched measure
