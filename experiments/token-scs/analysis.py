@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fig 14 of the split-level paper: what a neighbour with a rate costs a reader, and what the neighbour has of it.
+
+The reader should lose the rate and no more. What the neighbour finds in memory costs no disk and should not be limited.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Bar, Bars, Figure, Panel, Table, number
+from lab.result import Cell, Claim
+
+OURS, RIVAL = "split-token", "scs-token"
+LIMIT = "io.max"
+"""mq-deadline with the kernel's own limit: its variants end in -io-max."""
+DEVICES = ("hdd", "ssd")
+DISK = ("read-seq", "read-rand", "write-seq", "write-rand")
+MEMORY = ("read-mem", "write-mem")
+WORKLOADS = ("read-mem", "read-seq", "read-rand", "write-mem", "write-seq", "write-rand")
+RATE = 1e6
+"""The neighbour's, normalised bytes a second."""
+NEAR = 2.0
+"""How many points the reader's slowdown may be from the target."""
+LEAST = 0.95
+"""What part of his throughput without a rate the neighbour must have in memory."""
+PAPER_TARGET, PAPER_MEMORY = 0.7, {"read-mem": 2.3, "write-mem": 837.0}
+"""Section 5.3: % of 138 MB/s; how many times as fast as with SCS-Token the neighbour is."""
+
+Cells = Sequence[Cell]
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    for device in DEVICES:
+        for variant in WORKLOADS:
+            yield Judgement(
+                f"{variant}-{device}",
+                f"{device}, {variant}: the reader's slowdown, points from its target",
+                "≤",
+                NEAR,
+                partial(off, device=device, scheduler=OURS, variant=variant),
+            )
+        for variant in MEMORY:
+            yield Judgement(
+                f"{variant}-free-{device}",
+                f"{device}, {variant}: the neighbour's throughput over that without a rate",
+                "≥",
+                LEAST,
+                partial(kept, device=device, scheduler=OURS, variant=variant),
+            )
+
+
+def slowdown(cells: Cells, device: str, scheduler: str, variant: str) -> float:
+    """How much of his throughput alone the reader loses, in %."""
+    beside = _beside(cells, device, scheduler, variant).job("unthrottled")
+    return 100 - ratio(beside.bytes_per_s, _alone(cells, device, scheduler)) * 100
+
+
+def target(cells: Cells, device: str, scheduler: str) -> float:
+    """How much he should lose, in %: the rate."""
+    return ratio(RATE, _alone(cells, device, scheduler)) * 100
+
+
+def off(cells: Cells, device: str, scheduler: str, variant: str) -> float:
+    """How many points the slowdown is from its target."""
+    return abs(slowdown(cells, device, scheduler, variant) - target(cells, device, scheduler))
+
+
+def kept(cells: Cells, device: str, scheduler: str, variant: str) -> float:
+    """What part of his throughput without a rate the neighbour has."""
+    own, free = (find(cells, device, scheduler, name).job("throttled") for name in (variant, f"free-{variant}"))
+    return ratio(own.bytes_per_s, free.bytes_per_s)
+
+
+def _beside(cells: Cells, device: str, scheduler: str, variant: str) -> Cell:
+    if scheduler == LIMIT:
+        return find(cells, device, "mq-deadline", f"{variant}-io-max")
+    return find(cells, device, scheduler, variant)
+
+
+def _alone(cells: Cells, device: str, scheduler: str) -> float:
+    name = "mq-deadline" if scheduler == LIMIT else scheduler
+    return find(cells, device, name, "solo").job("unthrottled").bytes_per_s
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """For each device the two plots of the paper and the table behind them."""
+    return [
+        _device(device, [cell for cell in cells if cell.device == device])
+        for device in DEVICES
+        if any(cell.device == device for cell in cells)
+    ]
+
+
+def _device(device: str, cells: Cells) -> Figure:
+    times = " and ".join(f"{number(value)} times ({variant})" for variant, value in PAPER_MEMORY.items())
+    text = (
+        "A reads a large file in sequence; B has a rate of 1 MB/s normalised, and leaves A the processor. mq-deadline "
+        "has no rate: B does what he can. io.max is the kernel's own limit with mq-deadline, 1 MB/s of any kind. What "
+        "B has of memory without a rate is measured with the same scheduler. In the paper the target is "
+        f"{PAPER_TARGET} %, Split-Token is near it in all six, SCS-Token is far from it in three, and twice by more "
+        f"than 50 points; with Split-Token B is {times} as fast in memory as with SCS-Token."
+    )
+    slow = Bars("A's slowdown (Fig 14, left)", "%", tuple(_slow(cells, device)))
+    disk, memory = (
+        Bars(f"B's throughput {where} (Fig 14, right)", "MB/s", tuple(_fast(cells, device, variants)))
+        for where, variants in (("from the disk", DISK), ("from memory", MEMORY))
+    )
+    panels: tuple[Panel, ...] = (_table(cells, device), slow, disk, memory)
+    return Figure(f"fig-14-{device}", f"A rate of 1 MB/s on {device} (Fig 14)", text, panels, terminal=True)
+
+
+def _slow(cells: Cells, device: str) -> Iterator[Bar]:
+    for scheduler in (OURS, RIVAL):
+        try:
+            yield Bar(f"target, {_short(scheduler)}", target(cells, device, scheduler))
+        except Missing:
+            continue
+    for variant in WORKLOADS:
+        for scheduler in (OURS, RIVAL):
+            try:
+                value = slowdown(cells, device, scheduler, variant)
+            except Missing:
+                continue
+            yield Bar(f"{variant}, {_short(scheduler)}", value, ours=scheduler == OURS)
+
+
+def _fast(cells: Cells, device: str, variants: Sequence[str]) -> Iterator[Bar]:
+    for variant in variants:
+        for scheduler in (OURS, RIVAL):
+            try:
+                rate = find(cells, device, scheduler, variant).job("throttled").bytes_per_s
+            except Missing:
+                continue
+            yield Bar(f"{variant}, {_short(scheduler)}", rate / 1e6, ours=scheduler == OURS)
+
+
+def _short(scheduler: str) -> str:
+    return scheduler.removesuffix("-token")
+
+
+def _table(cells: Cells, device: str) -> Table:
+    names = [*dict.fromkeys(cell.scheduler for cell in cells), LIMIT]
+    rows = tuple(
+        row for variant in WORKLOADS for name in names if (row := _row(cells, device, name, variant)) is not None
+    )
+    ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
+    columns = ("B", "scheduler", "A MB/s", "slowdown %", "target %", "B MB/s", "% of that without a rate")
+    return Table(f"A rate of 1 MB/s on {device}", columns, rows, 2, ours)
+
+
+def _row(cells: Cells, device: str, scheduler: str, variant: str) -> tuple[str, ...] | None:
+    try:
+        cell = _beside(cells, device, scheduler, variant)
+        lost = slowdown(cells, device, scheduler, variant)
+        goal = target(cells, device, scheduler)
+    except Missing:
+        return None
+    try:
+        part = number(kept(cells, device, scheduler, variant) * 100)
+    except Missing:
+        part = "–"
+    a, b = (number(cell.job(name).bytes_per_s / 1e6) for name in ("unthrottled", "throttled"))
+    return (variant, scheduler, a, number(lost), "–" if scheduler == "mq-deadline" else number(goal), b, part)
