@@ -257,6 +257,8 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
         [
             ". ./lib.sh",
             *_disk(point.device, own.get("parameters", {})),
+            # A scheduler may hook file systems, and finds those that are there before it.
+            "modprobe xfs",
             f"scheduler {scheduler.elevator}",
             *(_setting(name, value) for name, value in settings.items()),
             'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',

@@ -9,6 +9,7 @@ show() (
 . ./lib.sh
 disk ssd data=none slowdown=4
 show /sys/kernel/config/simdisk/d0 $(ls /sys/kernel/config/simdisk/d0) >/out/device
+modprobe xfs
 scheduler mq-prio
 echo 32 >"$Q/max_sectors_kb" || fail 'the kernel refuses max_sectors_kb=32'
 echo 7 >"$Q/iosched/low_share" || fail 'the kernel refuses low_share=7'
