@@ -283,6 +283,27 @@ bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limi
 }
 EXPORT_SYMBOL_GPL(cause_next_limit);
 
+/**
+ * cause_has_limit() - whether a cgroup still has its rate
+ * @place: of its limit, as cause_next_limit() said
+ * @cgroup: likewise
+ *
+ * In any context.
+ */
+bool cause_has_limit(unsigned int place, u64 cgroup)
+{
+	const struct cause_cgroup *owner;
+	unsigned long flags;
+	bool has;
+
+	spin_lock_irqsave(&cause_lock, flags);
+	owner = cause_places[place];
+	has = owner && cgroup_id(owner->cpd.blkcg->css.cgroup) == cgroup;
+	spin_unlock_irqrestore(&cause_lock, flags);
+	return has;
+}
+EXPORT_SYMBOL_GPL(cause_has_limit);
+
 static int __init cause_init(void)
 {
 	return blkcg_policy_register(&cause_policy);

@@ -53,6 +53,7 @@ u64 cause_of_css(struct cgroup_subsys_state *css);
 u64 cause_of_cgroup(void);
 u64 cause_meet(struct cgroup_subsys_state **css);
 bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit);
+bool cause_has_limit(unsigned int place, u64 cgroup);
 
 /*
  * What started at another time isn't the same, though it may have got the same number.

@@ -784,8 +784,12 @@ static bool token_look_at(struct token_data *token, struct token_bucket *bucket)
 	token_review_calls(token, bucket);
 	went = token_review_reads(token, bucket, true);
 	token_answer(bucket);
-	if (!bucket_in_debt(&bucket->tokens) && list_empty(&bucket->queue[TOKEN_CALLS]) &&
-	    list_empty(&bucket->queue[TOKEN_WAITING]))
+	if (!list_empty(&bucket->queue[TOKEN_CALLS]) || !list_empty(&bucket->queue[TOKEN_WAITING]))
+		return went;
+	/* The debt of who has no rate any more is nobody's. */
+	if (!cause_has_limit(bucket - token->bucket, bucket->cgroup))
+		bucket->cgroup = 0;
+	if (!bucket->cgroup || !bucket_in_debt(&bucket->tokens))
 		list_del_init(&bucket->debtors);
 	return went;
 }

@@ -41,6 +41,8 @@ every_command() {
 	scheduler none
 }
 
+# The last of a busy second would else drive out the first.
+echo 16384 >$tracing/buffer_size_kb
 for event in insert issue requeue; do
 	echo 1 >$tracing/events/block/block_rq_$event/enable
 done

@@ -108,6 +108,15 @@ for name in split-token none afq split-noop; do
 	sync
 done
 
+# Who has a rate no more has no debt that would keep the gates closed.
+scheduler split-token
+echo 2048 >"$rate"
+in_group a dd if=/dev/zero of=/tmp/mnt/y bs=1M count=1 2>/dev/null
+grep -q "closed=write" /sys/kernel/debug/split/devices || fail "a debt closes no gate: $(cat /sys/kernel/debug/split/devices)"
+echo max >"$rate"
+sleep 0.1
+grep -q "closed=\$" /sys/kernel/debug/split/devices || fail "gates stay closed: $(cat /sys/kernel/debug/split/devices $buckets)"
+
 # Four verify what they write, while all changes that can.
 in_group a fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=4 --verify=crc32c --fallocate=none --fsync=4 \
 	--numjobs=4 --name=verify --rw=randwrite --output=/out/fio &

@@ -25,7 +25,30 @@ keeps() {
 	fi
 }
 
+# hooked FUNCTION NUMBER: in a while it is hooked (1) or not (0).
+hooked() {
+	for _ in $(seq 300); do
+		found=$(grep -c "^$1 " /sys/kernel/tracing/enabled_functions) || true
+		[ "$found" != "$2" ] || return 0
+		sleep 0.01
+	done
+	fail "$1: $found hooks, not $2: $(cat /sys/kernel/tracing/enabled_functions)"
+}
+
+# The gates that cost something while open are there for those alone who need them.
 disk ssd
+scheduler split-noop
+hooked ext4_file_read_iter 0
+hooked balance_dirty_pages_ratelimited 0
+scheduler split-token
+hooked ext4_file_read_iter 0
+hooked balance_dirty_pages_ratelimited 1
+scheduler scs-token
+hooked ext4_file_read_iter 1
+hooked balance_dirty_pages_ratelimited 0
+scheduler split-noop
+hooked ext4_file_read_iter 0
+hooked ext4_file_write_iter 1
 scheduler scs-token
 weights
 file_system -o no_prefetch_block_bitmaps,noatime
