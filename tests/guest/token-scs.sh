@@ -5,11 +5,12 @@
 . ./lib.sh
 
 RATE=1000000
+seconds=20
 
-# amount FIO_OPTION…: bytes a second that somebody with the rate reads or writes, for 20 seconds.
+# amount FIO_OPTION…: bytes a second that somebody with the rate reads or writes.
 amount() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$G/b" \
-		fio --name=x --filename=/tmp/mnt/x --size=64m --time_based=1 --runtime=20 --overwrite=1 --norandommap=1 \
+		fio --name=x --filename=/tmp/mnt/x --size=64m --time_based=1 --runtime="$seconds" --overwrite=1 --norandommap=1 \
 		--output-format=terse --output=/tmp/fio "$@" || fail "fio: $*: $(cat /tmp/fio)"
 	awk -F';' '{ print ($7 + $48) * 1024 }' /tmp/fio
 }
@@ -63,13 +64,19 @@ keeps "deep io_uring read" --rw=randread --bs=4k --direct=1 --ioengine=io_uring 
 keeps "sequential write" --rw=write --bs=64k
 keeps "random write" --rw=randwrite --bs=4k
 keeps "write of dirty memory" --rw=write --bs=4k --size=1m --invalidate=0
+seconds=2
 found=$(amount --rw=read --bs=4k --size=1m --invalidate=0 --pre_read=1)
 [ "$found" -gt $((RATE * 20)) ] || fail "reads from memory: $found bytes a second"
 
-# split-token holds what scs-token lets go, and the other way round, as soon as it is chosen.
+# split-token holds what scs-token lets go, and the other way round, as soon as it is chosen. What is dirty by then would
+# be charged when it is written.
+sync
 scheduler split-token
+seconds=10
 found=$(amount --rw=randread --bs=4k --direct=1)
 [ "$found" -lt $((RATE * 3 / 4)) ] || fail "with split-token random reads are $found bytes a second"
+# To make a megabyte dirty costs four, which are paid first.
+seconds=8
 found=$(amount --rw=write --bs=4k --size=1m --invalidate=0)
 [ "$found" -gt $((RATE * 20)) ] || fail "with split-token writes of dirty memory are $found bytes a second"
 umount /tmp/mnt
