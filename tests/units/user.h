@@ -37,6 +37,7 @@ typedef long long s64;
 		__auto_type _b = (b); \
 		_a > _b ? _a : _b;    \
 	})
+#define min_t(type, a, b) min((type)(a), (type)(b))
 #define min3(a, b, c)                        \
 	({                                   \
 		__auto_type _ab = min(a, b); \
