@@ -61,7 +61,7 @@
 /* How often it is looked whose debt is paid. */
 #define TOKEN_TICK_MS 10
 
-/* In a large debt a read goes so often; on a disk that is 1 MB of random reads in 12 s. */
+/* In a large debt a read goes so often: of a disk's time that is a 400th. */
 #define TOKEN_PATIENCE_MS 5000
 
 /* So many requests of a kind go by their place before others are thought of. */
@@ -997,11 +997,12 @@ static int __init token_init(void)
 
 	if (err)
 		return err;
+	/* Before either is registered, which writes to it. */
+	memcpy(&token_scs_type, &token_type, sizeof(token_type));
+	token_scs_type.elevator_name = "scs-token";
 	err = elv_register(&token_type);
 	if (err)
 		goto no_type;
-	memcpy(&token_scs_type, &token_type, sizeof(token_type));
-	token_scs_type.elevator_name = "scs-token";
 	err = elv_register(&token_scs_type);
 	if (err)
 		goto one_type;
