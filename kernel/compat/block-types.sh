@@ -210,6 +210,13 @@ features()
 		need elevator_type elevator_features
 		echo "#define SLUICE_HAS_ZONE_LOCKS 1"
 	fi
+	if [ -n "$(member elevator_queue flags)" ]; then
+		echo "#define SLUICE_HAS_ELEVATOR_FLAGS 1"
+	fi
+	case $(grep ' wbt_disable_default(' "$work/functions") in
+	*'(struct gendisk *'*) echo "#define SLUICE_HAS_WBT_OF_DISK 1" ;;
+	*'(struct request_queue *'*) echo "#define SLUICE_HAS_WBT_OF_QUEUE 1" ;;
+	esac
 	blk_mq=$(public_header linux/blk-mq.h)
 	if grep -q 'BLK_MQ_F_SHOULD_MERGE' "$blk_mq"; then
 		echo "#define SLUICE_HAS_SHOULD_MERGE 1"
@@ -261,6 +268,8 @@ prototypes()
 	case $(member elevator_mq_ops init_sched) in
 	*elevator_type*) grep '[ *]elevator_alloc(' "$work/functions" ;;
 	esac
+	# Where the kernel throttles writeback at all.
+	grep ' wbt_\(disable\|enable\)_default(' "$work/functions" || true
 }
 
 # forward: declares every structure that is only pointed at.

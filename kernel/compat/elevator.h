@@ -248,6 +248,54 @@ static inline void sluice_wake_for_tags(struct request_queue *q)
 		sbitmap_queue_wake_all(&hctx->sched_tags->bitmap_tags);
 }
 
+/*
+ * The kernel's own throttling of writeback (WBT) keeps writes from a queue in the order in
+ * which they came, whoever waits for them.  An elevator that decides that itself switches it
+ * off, unless the administrator has set queue/wbt_lat_usec.
+ *
+ * SLUICE_WITHOUT_WBT: the bit of an elevator's flags that keeps it off; a macro in
+ * block/elevator.h and thus in no type data.  There have been flags since 6.2.
+ */
+#define SLUICE_WITHOUT_WBT 1
+
+static inline void sluice_flag_wbt(struct elevator_queue *eq, bool without)
+{
+#ifdef SLUICE_HAS_ELEVATOR_FLAGS
+	assign_bit(SLUICE_WITHOUT_WBT, &eq->flags, without);
+#endif
+}
+
+/* The functions take a disk since 6.3. */
+#if defined(SLUICE_HAS_WBT_OF_DISK)
+#define sluice_set_wbt(fn, q) fn((q)->disk)
+#elif defined(SLUICE_HAS_WBT_OF_QUEUE)
+#define sluice_set_wbt(fn, q) fn(q)
+#else
+#define sluice_set_wbt(fn, q)
+#endif
+
+/**
+ * sluice_disable_wbt() - the elevator itself decides which writes wait
+ * @q: queue, from init_sched
+ * @eq: the elevator there
+ */
+static inline void sluice_disable_wbt(struct request_queue *q, struct elevator_queue *eq)
+{
+	sluice_flag_wbt(eq, true);
+	sluice_set_wbt(wbt_disable_default, q);
+}
+
+/**
+ * sluice_enable_wbt() - the end of what sluice_disable_wbt() began
+ * @q: queue, from exit_sched
+ * @eq: the elevator there
+ */
+static inline void sluice_enable_wbt(struct request_queue *q, struct elevator_queue *eq)
+{
+	sluice_flag_wbt(eq, false);
+	sluice_set_wbt(wbt_enable_default, q);
+}
+
 /**
  * SLUICE_INIT_SCHED() - define an init_sched callback
  * @wrapper: its name
