@@ -5,14 +5,24 @@
  *	io.sluice.weight	its part of a disk; 1 to 1000, or "default"
  *	io.sluice.rate		what it and all below it may cost a disk, normalised bytes a
  *				second; or "max"
+ *	io.sluice.deadline	read=100 fsync=100 to 60000000: microseconds that its reads,
+ *				and its fsyncs, may take; or "default" for either
  *
  * A weight is that of the nearest cgroup that has one.  Rates hold all at once: whoever may
- * set one below a cgroup can't get past that of the cgroup.
+ * set one below a cgroup can't get past that of the cgroup.  A deadline is that of the nearest
+ * cgroup that has one, but who may not set priorities (CAP_SYS_NICE) can but have a longer one
+ * than the cgroup above has.
  */
 #include "cause.h"
 
+#include <linux/capability.h>
 #include <linux/cgroup.h>
 #include <linux/slab.h>
+
+/* A deadline that was set by who may set any. */
+#define CAUSE_CAPABLE BIT(31)
+
+static const char *const cause_deadline_names[CAUSE_DEADLINES] = { "read", "fsync" };
 
 /**
  * struct cause_cgroup - settings of a cgroup
@@ -20,12 +30,14 @@
  * @weight: 1 to CAUSE_WEIGHT_MAX; 0: none
  * @rate: CAUSE_RATE_MIN to CAUSE_RATE_MAX; 0: none; read without the lock
  * @place: valid while it has a rate
+ * @deadline: CAUSE_DEADLINE_MIN to CAUSE_DEADLINE_MAX, and CAUSE_CAPABLE; 0: none
  */
 struct cause_cgroup {
 	struct blkcg_policy_data cpd;
 	unsigned int weight;
 	unsigned int place;
 	u64 rate;
+	unsigned int deadline[CAUSE_DEADLINES];
 };
 
 atomic_t cause_settings;
@@ -41,13 +53,14 @@ static struct blkcg_policy_data *cause_cgroup_alloc(gfp_t gfp)
 	return cgroup ? &cgroup->cpd : NULL;
 }
 
-static void cause_set_weight(struct cause_cgroup *cgroup, unsigned int weight)
+/* A setting that is there unless it is 0. */
+static void cause_set(unsigned int *setting, unsigned int value)
 {
-	unsigned int before = xchg(&cgroup->weight, weight);
+	unsigned int before = xchg(setting, value);
 
-	if (weight && !before)
+	if (value && !before)
 		atomic_inc(&cause_settings);
-	if (!weight && before)
+	if (!value && before)
 		atomic_dec(&cause_settings);
 }
 
@@ -100,9 +113,12 @@ static int cause_set_rate(struct cause_cgroup *cgroup, u64 rate)
 static void cause_cgroup_free(struct blkcg_policy_data *cpd)
 {
 	struct cause_cgroup *cgroup = container_of(cpd, struct cause_cgroup, cpd);
+	unsigned int i;
 
-	cause_set_weight(cgroup, 0);
+	cause_set(&cgroup->weight, 0);
 	cause_set_rate(cgroup, 0);
+	for (i = 0; i < CAUSE_DEADLINES; i++)
+		cause_set(&cgroup->deadline[i], 0);
 	kfree(cgroup);
 }
 
@@ -139,7 +155,7 @@ static ssize_t cause_weight_write(struct kernfs_open_file *of, char *text, size_
 		if (!weight || weight > CAUSE_WEIGHT_MAX)
 			return -ERANGE;
 	}
-	cause_set_weight(cause_cgroup(of_css(of)), weight);
+	cause_set(&cause_cgroup(of_css(of))->weight, weight);
 	return size;
 }
 
@@ -170,6 +186,74 @@ static ssize_t cause_rate_write(struct kernfs_open_file *of, char *text, size_t 
 	return cause_set_rate(cause_cgroup(of_css(of)), rate) ?: size;
 }
 
+static int cause_deadline_show(struct seq_file *m, void *unused)
+{
+	const struct cause_cgroup *cgroup = cause_cgroup(seq_css(m));
+	unsigned int i;
+
+	for (i = 0; i < CAUSE_DEADLINES; i++) {
+		unsigned int us = READ_ONCE(cgroup->deadline[i]) & ~CAUSE_CAPABLE;
+
+		seq_printf(m, "%s%s=", i ? " " : "", cause_deadline_names[i]);
+		if (us)
+			seq_printf(m, "%u", us);
+		else
+			seq_puts(m, "default");
+	}
+	seq_putc(m, '\n');
+	return 0;
+}
+
+/* "read=5000", say.  Return: which it is, or a negative error. */
+static int cause_parse_deadline(char *text, unsigned int *us)
+{
+	char *value = strchr(text, '=');
+	int which, err;
+
+	if (!value)
+		return -EINVAL;
+	*value++ = '\0';
+	which = match_string(cause_deadline_names, CAUSE_DEADLINES, text);
+	if (which < 0)
+		return -EINVAL;
+	*us = 0;
+	if (!strcmp(value, "default"))
+		return which;
+	err = kstrtouint(value, 10, us);
+	if (err)
+		return err;
+	return *us < CAUSE_DEADLINE_MIN || *us > CAUSE_DEADLINE_MAX ? -ERANGE : which;
+}
+
+/* All that is written is taken, or nothing. */
+static ssize_t cause_deadline_write(struct kernfs_open_file *of, char *text, size_t size, loff_t at)
+{
+	struct cgroup_subsys_state *css = of_css(of);
+	bool capable = file_ns_capable(of->file, &init_user_ns, CAP_SYS_NICE);
+	unsigned int deadline[CAUSE_DEADLINES], us, i, given = 0;
+	char *word;
+	int which;
+
+	text = strim(text);
+	while ((word = strsep(&text, " \t\n"))) {
+		if (!*word)
+			continue;
+		which = cause_parse_deadline(word, &us);
+		if (which < 0)
+			return which;
+		if (us && !capable && us < cause_deadline(css->parent, which, 0))
+			return -EPERM;
+		deadline[which] = us | (us && capable ? CAUSE_CAPABLE : 0);
+		given |= BIT(which);
+	}
+	if (!given)
+		return -EINVAL;
+	for (i = 0; i < CAUSE_DEADLINES; i++)
+		if (given & BIT(i))
+			cause_set(&cause_cgroup(css)->deadline[i], deadline[i]);
+	return size;
+}
+
 static struct cftype cause_files[] = {
 	{
 		.name = "sluice.weight",
@@ -182,6 +266,12 @@ static struct cftype cause_files[] = {
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = cause_rate_show,
 		.write = cause_rate_write,
+	},
+	{
+		.name = "sluice.deadline",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = cause_deadline_show,
+		.write = cause_deadline_write,
 	},
 	{},
 };
@@ -199,16 +289,18 @@ static u64 cause_cgroup_name(struct cgroup_subsys_state *css)
 	return CAUSE_CGROUP | cgroup_id(css->cgroup) << CAUSE_WEIGHT_BITS | weight;
 }
 
+static bool cause_has_setting(const struct cause_cgroup *cgroup)
+{
+	return READ_ONCE(cgroup->weight) || READ_ONCE(cgroup->rate) ||
+	       READ_ONCE(cgroup->deadline[CAUSE_READ]) || READ_ONCE(cgroup->deadline[CAUSE_FSYNC]);
+}
+
 /* The nearest cgroup with a setting; NULL if there is none. */
 static struct cgroup_subsys_state *cause_nearest(struct cgroup_subsys_state *css)
 {
-	const struct cause_cgroup *cgroup;
-
-	for (; css && css->parent; css = css->parent) {
-		cgroup = cause_cgroup(css);
-		if (READ_ONCE(cgroup->weight) || READ_ONCE(cgroup->rate))
+	for (; css && css->parent; css = css->parent)
+		if (cause_has_setting(cause_cgroup(css)))
 			return css;
-	}
 	return NULL;
 }
 
@@ -304,6 +396,30 @@ bool cause_has_limit(unsigned int place, u64 cgroup)
 }
 EXPORT_SYMBOL_GPL(cause_has_limit);
 
+/**
+ * cause_deadline() - how long a cgroup's I/O may take
+ * @css: with a reference or under RCU; NULL: who has no cgroup
+ * @what: of which kind
+ * @otherwise: what holds where nobody has set anything, microseconds
+ *
+ * In any context.  Return: microseconds.
+ */
+unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
+			    unsigned int otherwise)
+{
+	unsigned int deadline, longest = 0;
+
+	while (css && css->parent) {
+		deadline = READ_ONCE(cause_cgroup(css)->deadline[what]);
+		longest = max(longest, deadline & ~CAUSE_CAPABLE);
+		if (deadline & CAUSE_CAPABLE)
+			return longest;
+		css = css->parent;
+	}
+	return max(longest, otherwise);
+}
+EXPORT_SYMBOL_GPL(cause_deadline);
+
 static int __init cause_init(void)
 {
 	return blkcg_policy_register(&cause_policy);
@@ -319,4 +435,4 @@ module_exit(cause_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Who causes I/O, with which weight and rate");
+MODULE_DESCRIPTION("Who causes I/O, with which weight, rate and deadlines");

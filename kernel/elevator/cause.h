@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who causes I/O: the nearest cgroup with a setting of its own (io.sluice.weight,
- * io.sluice.rate), else the thread group.  A cause is a name, a number that nobody else ever
+ * io.sluice.rate, io.sluice.deadline), else the thread group.  A cause is a name, a number that nobody else ever
  * has; module sluice-cause has the files in each cgroup, and what is known of names.
  *
  * Any context, unless said otherwise.
@@ -23,6 +23,12 @@
 #define CAUSE_RATE_MIN 1024ULL
 #define CAUSE_RATE_MAX BIT_ULL(33)
 #define CAUSE_PLACES 256
+
+/* Deadlines, microseconds, and what they are for. */
+#define CAUSE_DEADLINE_MIN 100U
+#define CAUSE_DEADLINE_MAX 60000000U
+
+enum cause_deadline { CAUSE_READ, CAUSE_FSYNC, CAUSE_DEADLINES };
 
 /*
  * A cgroup's name has its inode number, never used again, and its weight: with another
@@ -54,6 +60,8 @@ u64 cause_of_cgroup(void);
 u64 cause_meet(struct cgroup_subsys_state **css);
 bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit);
 bool cause_has_limit(unsigned int place, u64 cgroup);
+unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
+			    unsigned int otherwise);
 
 /*
  * What started at another time isn't the same, though it may have got the same number.
