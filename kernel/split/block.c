@@ -268,6 +268,22 @@ struct split_account *split_request_account(struct request *rq)
 }
 EXPORT_SYMBOL_GPL(split_request_account);
 
+bool split_is_log(const struct request *rq)
+{
+	bool journal = false;
+	u32 tag;
+
+	if (!split_is_known(rq) || !op_is_write(req_op(rq)))
+		return false;
+	if (split_use(rq) == SPLIT_LOG ||
+	    (split_use(rq) == SPLIT_METADATA && rq->cmd_flags & REQ_SYNC))
+		return true;
+	if (split_proxy_tag(&tag, &journal))
+		causes_put(split_causes, tag);
+	return journal;
+}
+EXPORT_SYMBOL_GPL(split_is_log);
+
 /* Of data; a discard moves none. */
 static u32 split_bytes(const struct request *rq)
 {
@@ -390,7 +406,34 @@ static void split_at_request(void *unused, struct bio *bio)
 }
 #endif
 
+/* For policies that hear of flushes. */
+static void split_tell_flush(struct request *rq, bool begins)
+{
+	struct split_device *device;
+
+	if (req_op(rq) != REQ_OP_FLUSH)
+		return;
+	rcu_read_lock();
+	device = split_find(rq->q);
+	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->flush)
+		device->ops->flush(device->data, begins);
+	rcu_read_unlock();
+}
+
+static void split_at_issue(void *unused, struct request *rq)
+{
+	split_tell_flush(rq, true);
+}
+
+static void split_at_complete(void *unused, struct request *rq, blk_status_t error,
+			      unsigned int bytes)
+{
+	split_tell_flush(rq, false);
+}
+
 struct split_probe split_block_probes[] = {
+	{ .name = "block_rq_issue", .function = split_at_issue, .more = SPLIT_FLUSHES },
+	{ .name = "block_rq_complete", .function = split_at_complete, .more = SPLIT_FLUSHES },
 #ifdef SLUICE_FLUSHES_BYPASS
 	{ .name = "block_getrq", .function = split_at_request },
 #endif

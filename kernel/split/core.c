@@ -20,6 +20,7 @@
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/writeback.h>
 
 /* Of a device that has none yet, bytes. */
 #define SPLIT_CAPACITY BIT_ULL(40)
@@ -79,6 +80,24 @@ static void split_del(struct split_call *call)
 	hlist_del(&call->hash);
 	spin_unlock(&bucket->lock);
 }
+
+bool split_inside(const struct split_device *device, u64 *private)
+{
+	struct split_bucket *bucket = split_bucket(current);
+	struct split_call *call;
+	bool found = false;
+
+	spin_lock(&bucket->lock);
+	hlist_for_each_entry(call, &bucket->calls, hash) {
+		if (call->task != current || call->device != device)
+			continue;
+		*private = call->private;
+		found = true;
+	}
+	spin_unlock(&bucket->lock);
+	return found;
+}
+EXPORT_SYMBOL_GPL(split_inside);
 
 /**
  * split_is_inside() - has the current task passed a gate in a call that goes on?
@@ -219,15 +238,32 @@ static void split_look(struct split_call *call)
 		split_escape(call);
 }
 
+/* What fails is noted in the file, whose fsync will say so. */
+static void split_start_writeback(struct split_call *call, unsigned int pages)
+{
+	loff_t last = call->bytes == LLONG_MAX ? LLONG_MAX : call->pos + call->bytes - 1;
+	struct writeback_control wbc = {
+		.sync_mode = WB_SYNC_NONE,
+		.nr_to_write = pages,
+		.range_start = call->pos,
+		.range_end = last,
+	};
+
+	filemap_fdatawrite_wbc(call->inode->i_mapping, &wbc);
+}
+
 /* Return: 0 if the call may run, -EINTR if it was killed. */
 static int split_wait(struct split_call *call)
 {
+	unsigned int pages;
+
 	while (READ_ONCE(call->state) == SPLIT_HELD) {
-		if (xchg(&call->flush, false))
-			filemap_flush(call->inode->i_mapping);
+		pages = xchg(&call->write_back, 0);
+		if (pages)
+			split_start_writeback(call, pages);
 		split_look(call);
 		set_current_state(TASK_KILLABLE);
-		if (READ_ONCE(call->state) == SPLIT_HELD && !READ_ONCE(call->flush))
+		if (READ_ONCE(call->state) == SPLIT_HELD && !READ_ONCE(call->write_back))
 			io_schedule_timeout(msecs_to_jiffies(SPLIT_SLICE_MS));
 		__set_current_state(TASK_RUNNING);
 	}
@@ -317,7 +353,7 @@ void split_leave(struct split_call *call, ssize_t result)
 	struct split_device *device = call->device;
 
 	rcu_read_lock();
-	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->leave)
+	if (device && READ_ONCE(device->state) != SPLIT_DETACHED && device->ops->leave)
 		device->ops->leave(device->data, call, result);
 	rcu_read_unlock();
 	split_del(call);
@@ -361,12 +397,24 @@ void split_let_go(struct split_call *call)
 }
 EXPORT_SYMBOL_GPL(split_let_go);
 
-void split_write_back(struct split_call *call)
+void split_write_back(struct split_call *call, unsigned int pages)
 {
-	WRITE_ONCE(call->flush, true);
+	WRITE_ONCE(call->write_back, pages);
 	wake_up_process(call->task);
 }
 EXPORT_SYMBOL_GPL(split_write_back);
+
+u64 split_cost_ns(const struct split_device *device, u64 cost)
+{
+	return cost_ns(&device->model, cost);
+}
+EXPORT_SYMBOL_GPL(split_cost_ns);
+
+u64 split_flush_ns(const struct split_device *device)
+{
+	return cost_ns(&device->model, device->model.flush);
+}
+EXPORT_SYMBOL_GPL(split_flush_ns);
 
 /* What a device's I/O costs, by what the kernel knows of it: an empty one may become any size. */
 static int split_init_costs(struct split_device *device, struct request_queue *q)

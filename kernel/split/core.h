@@ -18,7 +18,7 @@
 
 enum split_device_state {
 	SPLIT_ATTACHED,
-	SPLIT_EJECTED, /* what isn't about requests and held calls isn't called any more */
+	SPLIT_EJECTED, /* what isn't about requests and calls isn't called any more */
 	SPLIT_DETACHED, /* nor is anything else */
 };
 
@@ -225,12 +225,14 @@ struct split_hook {
  * @name: the tracepoint's
  * @function: of the tracepoint's type, with a pointer before the arguments
  * @tracepoint: once it has been found
+ * @more: in only for policies that have this among their @more; 0: for all
  * @in: it is listened to
  */
 struct split_probe {
 	const char *name;
 	void *function;
 	struct tracepoint *tracepoint;
+	unsigned int more;
 	bool in;
 };
 

@@ -121,6 +121,7 @@ int cost_init(struct cost_model *model, const struct cost_device *device)
 	}
 	model->write_part = max((device->read_mbps << COST_PART_BITS) / device->write_mbps, 1U);
 	model->flush = cost_of_us(device, device->flush_us);
+	model->read_mbps = device->read_mbps;
 	if (device->kind == COST_ROTATING) {
 		model->near = cost_of_us(device, device->seek_track_us + 30000000 / device->rpm);
 		model->range = cost_of_us(device, device->seek_full_us - device->seek_track_us);
@@ -129,6 +130,18 @@ int cost_init(struct cost_model *model, const struct cost_device *device)
 	model->command[COST_READ] = cost_of_command(model, device, COST_READ, device->read_iops);
 	model->command[COST_WRITE] = cost_of_command(model, device, COST_WRITE, device->write_iops);
 	return 0;
+}
+
+/**
+ * cost_ns() - how long a device takes for what costs so much
+ * @model: the device's
+ * @cost: normalised bytes; COST_MAX at most counts
+ *
+ * Return: ns.
+ */
+u64 cost_ns(const struct cost_model *model, u64 cost)
+{
+	return div_u64(min(cost, COST_MAX) * 1000, model->read_mbps);
 }
 
 /* The way over so many bytes: the time of a seek grows with the root of its length. */

@@ -93,6 +93,7 @@ struct cost_device {
  * @near: COST_ROTATING: the shortest way to another track, and half a turn
  * @range: COST_ROTATING: what the longest way is more
  * @flush: a flush
+ * @read_mbps: 10^6 bytes a second
  */
 struct cost_model {
 	enum cost_kind kind;
@@ -103,6 +104,7 @@ struct cost_model {
 	u64 near;
 	u64 range;
 	u64 flush;
+	u32 read_mbps;
 };
 
 /**
@@ -160,6 +162,7 @@ struct cost_log {
 struct cost_device cost_device(enum cost_kind kind, u64 capacity);
 int cost_init(struct cost_model *model, const struct cost_device *device);
 
+u64 cost_ns(const struct cost_model *model, u64 cost);
 u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes);
 u64 cost_request(const struct cost_model *model, struct cost_cursor *head,
 		 const struct cost_io *io);

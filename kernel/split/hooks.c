@@ -38,9 +38,9 @@ static struct split_probe *const split_all_probes[] = {
  * struct split_hooking - whether the hooks are in
  * @lock: guards @users and @more
  * @users: devices with a policy
- * @more: those of them that have gates of each kind of SPLIT_MORE
+ * @more: those of them that have gates of each kind of SPLIT_MORE, or hear of flushes
  * @in: of the work item alone, as the next one
- * @have: kinds of SPLIT_MORE that hooks are in for
+ * @have: what of that hooks and probes are in for
  * @result: of the last run of the work item: 0 or a negative error; 1 while it is to run
  * @done: woken when @result is there
  * @work: puts the hooks in if there are users, takes them out if there are none
@@ -50,7 +50,7 @@ static struct split_probe *const split_all_probes[] = {
 static struct {
 	spinlock_t lock; /* guards users and more */
 	unsigned int users;
-	unsigned int more[SPLIT_KINDS];
+	unsigned int more[SPLIT_KINDS + 1];
 	bool in;
 	unsigned int have;
 	int result;
@@ -117,8 +117,11 @@ static int split_take_out_more(struct split_hook *hook)
 
 static int split_listen(struct split_probe *probe)
 {
-	int err = tracepoint_probe_register(probe->tracepoint, probe->function, NULL);
+	int err;
 
+	if (probe->in || (probe->more & ~split_hooking.have))
+		return 0;
+	err = tracepoint_probe_register(probe->tracepoint, probe->function, NULL);
 	if (err)
 		pr_err("split: tracepoint %s can't be listened to (error %d); next: free memory and try again\n",
 		       probe->name, err);
@@ -132,6 +135,11 @@ static int split_hear_no_more(struct split_probe *probe)
 		WARN_ON_ONCE(tracepoint_probe_unregister(probe->tracepoint, probe->function, NULL));
 	probe->in = false;
 	return 0;
+}
+
+static int split_hear_no_more_of(struct split_probe *probe)
+{
+	return probe->more & ~split_hooking.have ? split_hear_no_more(probe) : 0;
 }
 
 static void split_take_out_all(void)
@@ -158,17 +166,18 @@ static int split_put_in_all(void)
 	return err;
 }
 
-/* Has the hooks of these kinds of SPLIT_MORE in, and of no other, beside those of all. */
+/* Has hooks and probes in for these of SPLIT_MORE and SPLIT_FLUSHES, beside those of all. */
 static int split_change_more(unsigned int more)
 {
 	unsigned int had = split_hooking.have;
 	int err;
 
 	split_hooking.have = more;
-	err = split_each_hook(split_put_in);
+	err = split_each_probe(split_listen) ?: split_each_hook(split_put_in);
 	if (err)
 		split_hooking.have = had;
 	split_each_hook(split_take_out_more);
+	split_each_probe(split_hear_no_more_of);
 	return err;
 }
 
@@ -186,13 +195,13 @@ static int split_put_in_for(unsigned int more)
 	return err;
 }
 
-/* Which of SPLIT_MORE somebody needs. */
+/* Which of SPLIT_MORE, and SPLIT_FLUSHES, somebody needs. */
 static unsigned int split_more(void)
 {
 	unsigned int kind, more = SPLIT_NONE;
 
 	lockdep_assert_held(&split_hooking.lock);
-	for (kind = 0; kind < SPLIT_KINDS; kind++)
+	for (kind = 0; kind < ARRAY_SIZE(split_hooking.more); kind++)
 		if (split_hooking.more[kind])
 			more |= BIT(kind);
 	return more;
@@ -226,20 +235,20 @@ static bool split_has_answer(int *result)
 	return *result <= 0;
 }
 
-/* One device more, or less, that needs these kinds of SPLIT_MORE. */
+/* One device more, or less, that needs these of SPLIT_MORE and SPLIT_FLUSHES. */
 static void split_count_more(unsigned int more, int by)
 {
 	unsigned int kind;
 
 	lockdep_assert_held(&split_hooking.lock);
-	for (kind = 0; kind < SPLIT_KINDS; kind++)
+	for (kind = 0; kind < ARRAY_SIZE(split_hooking.more); kind++)
 		if (more & BIT(kind))
 			split_hooking.more[kind] += by;
 }
 
 /**
  * split_hooks_on() - have the hooks in, for one more device
- * @more: kinds of SPLIT_MORE that it needs
+ * @more: what it needs of SPLIT_MORE and SPLIT_FLUSHES
  *
  * Sleeps, SPLIT_HOOKS_MS at most.  Return: 0; -EBUSY, -ETIMEDOUT or another error, which
  * has been explained in the kernel log.

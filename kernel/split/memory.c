@@ -570,6 +570,49 @@ struct split_probe split_memory_probes[] = {
 	{},
 };
 
+/* What an fsync waits for */
+
+/* A folio that nobody keeps may be another one by now, and of any size. */
+#define SPLIT_FOLIO_PAGES_MOST 512L
+
+/* Bytes of a call's range that have a mark in the page cache, of so many pages or a few more. */
+static u64 split_count_marked(const struct split_call *call, xa_mark_t mark, unsigned int most)
+{
+	loff_t end = call->bytes == LLONG_MAX ? LLONG_MAX : call->pos + call->bytes - 1;
+	XA_STATE(xas, &call->inode->i_mapping->i_pages, call->pos >> PAGE_SHIFT);
+	unsigned long pages = 0;
+	struct folio *folio;
+
+	rcu_read_lock();
+	xas_for_each_marked(&xas, folio, end >> PAGE_SHIFT, mark)
+	{
+		if (xas_retry(&xas, folio) || xa_is_value(folio))
+			continue;
+		pages += min(folio_nr_pages(folio), SPLIT_FOLIO_PAGES_MOST);
+		if (pages >= most)
+			break;
+	}
+	rcu_read_unlock();
+	return (u64)pages << PAGE_SHIFT;
+}
+
+void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt)
+{
+	struct split_device *device = call->device;
+	struct split_ledger *ledger = &device->ledger[call->account->id];
+	unsigned long flags;
+
+	dirt->dirty = split_count_marked(call, PAGECACHE_TAG_DIRTY, most);
+	dirt->writing = split_count_marked(call, PAGECACHE_TAG_WRITEBACK, most);
+	dirt->cost = cost_data(&device->model, COST_WRITE, dirt->dirty);
+	spin_lock_irqsave(&ledger->lock, flags);
+	if (ledger->cause == call->account->cause && ledger->pending.bytes)
+		dirt->cost = mul_u64_u64_div_u64(ledger->pending.cost, dirt->dirty,
+						 ledger->pending.bytes);
+	spin_unlock_irqrestore(&ledger->lock, flags);
+}
+EXPORT_SYMBOL_GPL(split_dirt);
+
 /* Old tags */
 
 /* Whether the tag of a page, of which one has a reference, is for what is written already. */

@@ -105,6 +105,8 @@ enum split_kind {
 /* Sets of kinds, one bit each; the gates of all but SPLIT_MORE are always there. */
 #define SPLIT_NONE 0U
 #define SPLIT_MORE (BIT(SPLIT_STORE) | BIT(SPLIT_READ))
+/* Not a gate: a policy that has it among its @more hears of flushes. */
+#define SPLIT_FLUSHES BIT(SPLIT_KINDS)
 #define SPLIT_ALL ((BIT(SPLIT_KINDS) - 1) & ~SPLIT_MORE)
 #define SPLIT_DURABLE (BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC))
 #define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | SPLIT_DURABLE))
@@ -160,7 +162,7 @@ struct split_account {
  * @answered: jiffies of the last split_hold()
  * @reason: of the last split_hold()
  * @state: an enum split_state
- * @flush: split_write_back() was called
+ * @write_back: pages that split_write_back() was called for; 0: it wasn't
  * @hash: by @task, among all that came to a closed gate
  *
  * It exists from enter() until leave() has returned, which doesn't come after an ejection
@@ -186,7 +188,7 @@ struct split_call {
 	unsigned long answered;
 	const char *reason;
 	int state;
-	bool flush;
+	unsigned int write_back;
 	struct hlist_node hash;
 };
 
@@ -204,7 +206,8 @@ struct split_ops {
 	const char *name;
 
 	/**
-	 * @more: which of SPLIT_MORE it has gates for: they cost something even while open
+	 * @more: which of SPLIT_MORE it has gates for, and SPLIT_FLUSHES if it hears of them:
+	 * they cost something even while there is nothing to do
 	 */
 	unsigned int more;
 
@@ -232,7 +235,7 @@ struct split_ops {
 	 *
 	 * @result: what it returned, a negative error if it failed; -EINTR if it was killed
 	 * while it was held, -EAGAIN if it was turned away.  Once for each enter(), but not
-	 * for what returns after the policy has been ejected or detached.  Where names or
+	 * for what returns after the policy has been detached.  Where names or
 	 * inodes are changed it comes when the change may begin: its end isn't seen.
 	 */
 	void (*leave)(void *data, struct split_call *call, ssize_t result);
@@ -273,6 +276,13 @@ struct split_ops {
 	 * Within split_dispatch(), so under the policy's lock.
 	 */
 	void (*charge)(void *data, struct split_account *account, u64 cost);
+
+	/**
+	 * @flush: the device begins to flush its write cache, or has done so
+	 *
+	 * In any context, without a lock.  A device does one flush at a time.
+	 */
+	void (*flush)(void *data, bool begins);
 };
 
 /**
@@ -327,14 +337,63 @@ void split_hold(struct split_call *call, const char *reason);
 void split_let_go(struct split_call *call);
 
 /**
- * split_write_back() - have a held fsync's file written back, asynchronously
+ * split_write_back() - have a part of a held fsync's file written back, asynchronously
  * @call: a held call of kind SPLIT_FSYNC
+ * @pages: how many of its dirty pages, the first ones, about; at least 1
  *
  * In any context, under the lock that drop() takes.  The caller of fsync starts the
- * writeback of its file's dirty pages and is then held again: what fsync will have to wait
- * for gets less, without a commit of the journal.
+ * writeback and is then held again: what fsync will have to wait for gets less, without a
+ * commit of the journal.
  */
-void split_write_back(struct split_call *call);
+void split_write_back(struct split_call *call, unsigned int pages);
+
+/**
+ * struct split_dirt - what an fsync has to wait for of its file
+ * @dirty: bytes that are dirty and not being written
+ * @writing: bytes that are being written
+ * @cost: what @dirty is expected to cost, normalised bytes
+ */
+struct split_dirt {
+	u64 dirty;
+	u64 writing;
+	u64 cost;
+};
+
+/**
+ * split_dirt() - see what an fsync has to wait for of its file
+ * @call: a call of kind SPLIT_FSYNC, in enter() or held
+ * @most: look at so many pages of either sort
+ * @dirt: becomes what was found
+ *
+ * In any context.  What it costs is as of all that the caller's account has dirty.
+ */
+void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt);
+
+/**
+ * split_cost_ns() - how long a device takes for what costs so much
+ * @device: what split_attach() returned
+ * @cost: normalised bytes
+ *
+ * Return: ns, by the figures of a datasheet.
+ */
+u64 split_cost_ns(const struct split_device *device, u64 cost);
+
+/**
+ * split_flush_ns() - how long a device takes to flush a cache with nothing in it
+ * @device: what split_attach() returned
+ *
+ * Return: ns, by the figures of a datasheet.
+ */
+u64 split_flush_ns(const struct split_device *device);
+
+/**
+ * split_inside() - in which call at a device's gates the current task is
+ * @device: what split_attach() returned
+ * @private: becomes what the policy has of the call there
+ *
+ * Process context.  Return: whether it is inside one that was let go, or never held.
+ */
+bool split_inside(const struct split_device *device, u64 *private);
 
 /**
  * split_costs_nothing() - whether a call writes but to what is dirty anyway, or reads memory
@@ -387,6 +446,15 @@ static __always_inline void split_insert(struct split_device *device, struct req
  * Under RCU or a lock that keeps the request.  Return: an account, never NULL.
  */
 struct split_account *split_request_account(struct request *rq);
+
+/**
+ * split_is_log() - whether a write is a journal's, or for a commit that is being written
+ * @rq: in insert_requests, after split_insert()
+ *
+ * Process context.  Everybody may have to wait for it, whoever began the commit; for metadata
+ * that somebody waits for (REQ_SYNC), as a checkpoint, it is the same.
+ */
+bool split_is_log(const struct request *rq);
 
 /**
  * split_dispatch() - a request goes to the driver: say who pays
