@@ -151,6 +151,33 @@ TOKEN = (
     ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "token-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
+DEADLINE = (
+    ("load-ignored", "(!flushing && (s64)load_ns < left)", "!flushing", "deadline-fsync"),
+    ("written-while-flushed", "(!flushing && (s64)load_ns < left)", "(s64)load_ns < left", "deadline-fsync"),
+    (
+        "never-early",
+        "class->set[dir].queued &&\n\t\t\t    dl_due_ns",
+        "false &&\n\t\t\t    dl_due_ns",
+        "deadline-order",
+    ),
+    ("always-early", "now_ns + load_ns + DL_EARLY * need)", "U64_MAX)", "deadline-order"),
+    (
+        "late-goes-first",
+        "\t\tleft = min(left, dl_leaves(dl, class, now_ns));\n\t}\n\treturn NULL;",
+        "\t}\n\treturn NULL;",
+        "deadline-order",
+    ),
+    (
+        "never-held",
+        "return (s64)data_ns > dl_left_next",
+        "return false && (s64)data_ns > dl_left_next",
+        "deadline-knobs",
+    ),
+    ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "deadline-knobs"),
+    ("throttled-too", "\tsluice_disable_wbt(q, eq);\n", "", "deadline-knobs"),
+    ("log-waits", "\tif (split_is_log(rq)) {", "\tif (false) {", "deadline-fsync"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
+)
 SPLIT = (
     (
         "killed-stays",
@@ -241,6 +268,18 @@ CAUSE = (
     ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)", "cpq-fair-weights"),
     ("any-rate", "if (rate < CAUSE_RATE_MIN || rate > CAUSE_RATE_MAX)", "if (false)", "token-knobs"),
     ("place-kept", "\tcause_places[cgroup->place] = NULL;\n", "", "token-knobs"),
+    (
+        "any-deadline",
+        "if (us && !capable && us < cause_deadline(css->parent, which, 0))",
+        "if (false)",
+        "deadline-knobs",
+    ),
+    (
+        "half-refused",
+        "\t\tif (which < 0)\n\t\t\treturn which;\n\t\tif (us && !capable",
+        "\t\tif (which < 0)\n\t\t\tbreak;\n\t\tif (us && !capable",
+        "deadline-knobs",
+    ),
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 # In what elevators share, a bug is planted for each of them.
@@ -276,6 +315,10 @@ BUGS = (
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),
     *(Bug(name, "split-token", "kernel/split/token.c", right, wrong, test) for name, right, wrong, test in TOKEN),
+    *(
+        Bug(name, "split-deadline", "kernel/split/deadline.c", right, wrong, test)
+        for name, right, wrong, test in DEADLINE
+    ),
     *(
         Bug(name, "split", f"kernel/split/{file}", right, wrong, f"split-{test}")
         for name, file, right, wrong, test in SPLIT

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-noop
+# schedulers: mq-prio cpq afq split-token split-deadline split-noop
 # cpus: 2
 # debug
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
@@ -26,6 +26,7 @@ change() {
 	case $SCHEDULER in
 	afq) set -- moment $(($1 * 1000)) patience $(($1 * 500 + 1)) quantum $(($1 * 4096)) slack $(($1 * 256)) ;;
 	split-token) set -- hoard $(($1 * 100)) ;;
+	split-deadline) set -- fsync_deadline $(($1 * 500 + 1)) read_deadline $(($1 * 50 + 1)) ;;
 	split-noop) set -- ;;
 	mq-prio) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) ;;
 	cpq)

@@ -38,6 +38,7 @@ typedef long long s64;
 		_a > _b ? _a : _b;    \
 	})
 #define min_t(type, a, b) min((type)(a), (type)(b))
+#define clamp_t(type, value, least, most) max((type)(least), min_t(type, value, most))
 #define min3(a, b, c)                        \
 	({                                   \
 		__auto_type _ab = min(a, b); \
@@ -56,6 +57,7 @@ typedef long long s64;
 
 #define div_u64(value, by) ((u64)(value) / (by))
 #define div64_u64(value, by) ((u64)(value) / (by))
+#define div64_s64(value, by) ((s64)(value) / (s64)(by))
 #define div_s64(value, by) ((s64)(value) / (s64)(by))
 #define mul_u64_u64_div_u64(a, b, by) ((u64)((unsigned __int128)(a) * (b) / (by)))
 #define DIV_ROUND_UP(value, by) (((value) + (by) - 1) / (by))

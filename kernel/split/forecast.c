@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* How long an fsync will take.  See forecast.h. */
+#include "forecast.h"
+
+/* Factors and numbers of flushes are so many parts of one. */
+#define FORECAST_ONE 1024U
+
+/* Of a mean an eighth is new. */
+#define FORECAST_MEAN 8
+
+/* A device isn't further off from its model, either way. */
+#define FORECAST_FACTOR_MOST 16
+
+/* A load that takes less than this part of a flush is none. */
+#define FORECAST_LITTLE 4
+
+/* Until the first fsync has been seen: a commit writes at two places. */
+#define FORECAST_COMMIT_FLUSHES 2
+
+static u64 forecast_mean(u64 mean, u64 sample)
+{
+	return mean - mean / FORECAST_MEAN + sample / FORECAST_MEAN;
+}
+
+static u64 forecast_less(u64 from, u64 what)
+{
+	return from - min(from, what);
+}
+
+/**
+ * forecast_init() - a device of which nothing is known but its datasheet
+ * @forecast: what is made
+ * @flush_ns: a flush of an empty cache
+ */
+void forecast_init(struct forecast *forecast, u64 flush_ns)
+{
+	memset(forecast, 0, sizeof(*forecast));
+	forecast->factor = FORECAST_ONE;
+	forecast->flush_ns = flush_ns;
+	forecast->commit_ns = flush_ns;
+	forecast->flushes = FORECAST_COMMIT_FLUSHES * FORECAST_ONE;
+}
+
+/**
+ * forecast_time() - what the device will take for something
+ * @forecast: the device's
+ * @model_ns: what the model says
+ */
+u64 forecast_time(const struct forecast *forecast, u64 model_ns)
+{
+	return min(model_ns, FORECAST_MOST_NS) * forecast->factor / FORECAST_ONE;
+}
+
+/* As the model says: what is left of the load, done at the device's own pace. */
+static u64 forecast_left(const struct forecast *forecast, u64 now_ns)
+{
+	u64 passed = now_ns > forecast->at_ns ? now_ns - forecast->at_ns : 0;
+	u64 done = div_u64(min(passed, FORECAST_MOST_NS) * FORECAST_ONE, forecast->factor);
+
+	return forecast_less(forecast->load_ns, done);
+}
+
+/**
+ * forecast_load() - how long the device will be busy with what it has
+ * @forecast: the device's
+ * @now_ns: the time, of any clock; what it is is told best if that doesn't go back
+ */
+u64 forecast_load(const struct forecast *forecast, u64 now_ns)
+{
+	return forecast_time(forecast, forecast_left(forecast, now_ns));
+}
+
+/**
+ * forecast_give() - the device is given a request that no short fsync waits for
+ * @forecast: the device's
+ * @now_ns: the time
+ * @model_ns: what the model says of it
+ */
+void forecast_give(struct forecast *forecast, u64 now_ns, u64 model_ns)
+{
+	u64 left = forecast_left(forecast, now_ns);
+
+	forecast->load_ns = left + min(model_ns, FORECAST_MOST_NS - left);
+	forecast->at_ns = now_ns;
+}
+
+/**
+ * forecast_flush() - the device begins to flush its cache
+ * @forecast: the device's
+ * @now_ns: the time
+ */
+void forecast_flush(struct forecast *forecast, u64 now_ns)
+{
+	forecast->flushing_ns = forecast_left(forecast, now_ns);
+	forecast->began_ns = now_ns;
+}
+
+/* What the device does take over what the model says: as sure as the load is large. */
+static void forecast_learn_factor(struct forecast *forecast, u64 load_ns, u64 taken_ns)
+{
+	u64 least = FORECAST_ONE / FORECAST_FACTOR_MOST, most = FORECAST_ONE * FORECAST_FACTOR_MOST;
+	u64 sample = div64_u64(taken_ns * FORECAST_ONE, max(forecast->flushing_ns, 1ULL));
+	s64 off = (s64)clamp_t(u64, sample, least, most) - forecast->factor;
+
+	off = div64_s64(off * (s64)load_ns, (s64)(load_ns + forecast->flush_ns + 1));
+	forecast->factor = clamp_t(s64, forecast->factor + off / FORECAST_MEAN, least, most);
+}
+
+/**
+ * forecast_flushed() - the device has flushed its cache
+ * @forecast: the device's
+ * @now_ns: the time
+ *
+ * What it had to write until then it has written.
+ */
+void forecast_flushed(struct forecast *forecast, u64 now_ns)
+{
+	u64 taken = min(forecast_less(now_ns, forecast->began_ns), FORECAST_MOST_NS);
+	u64 load = forecast_time(forecast, forecast->flushing_ns);
+
+	if (!forecast->began_ns)
+		return;
+	if (load < forecast->flush_ns / FORECAST_LITTLE) {
+		forecast->flush_ns = forecast_mean(forecast->flush_ns, forecast_less(taken, load));
+	} else {
+		forecast->others_ns += forecast_less(taken, forecast->flush_ns);
+		forecast_learn_factor(forecast, load, forecast_less(taken, forecast->flush_ns));
+	}
+	/* What came while it was flushed stays. */
+	forecast->load_ns = forecast_less(forecast_left(forecast, now_ns), forecast->flushing_ns);
+	forecast->at_ns = now_ns;
+	forecast->began_ns = 0;
+	forecast->flushed++;
+}
+
+/* Without data, nothing being written by others. */
+static u64 forecast_fixed(const struct forecast *forecast)
+{
+	return forecast->commit_ns + forecast->flush_ns * forecast->flushes / FORECAST_ONE;
+}
+
+/**
+ * forecast_need() - what an fsync of next to nothing takes that has the device to itself
+ * @forecast: the device's
+ *
+ * Return: ns, longer than but a few took.
+ */
+u64 forecast_need(const struct forecast *forecast)
+{
+	return forecast_fixed(forecast) + 2 * forecast->spread_ns;
+}
+
+/**
+ * forecast_gone() - the last of an fsync's data is given to the device, as far as is known
+ * @forecast: the device's
+ * @fsync: as forecast_begin() left it
+ * @now_ns: the time
+ *
+ * It may have waited until then for reasons of its scheduler's, of which nothing is learned.
+ */
+void forecast_gone(const struct forecast *forecast, struct forecast_fsync *fsync, u64 now_ns)
+{
+	fsync->gone_ns = now_ns;
+	fsync->flushed = forecast->flushed;
+	fsync->others_ns = forecast->others_ns;
+}
+
+/**
+ * forecast_begin() - an fsync begins
+ * @forecast: the device's
+ * @fsync: becomes what forecast_end() will compare with
+ * @now_ns: the time
+ * @data_ns: what the model says of its dirty data
+ */
+void forecast_begin(const struct forecast *forecast, struct forecast_fsync *fsync, u64 now_ns,
+		    u64 data_ns)
+{
+	fsync->began_ns = now_ns;
+	fsync->data_ns = forecast_time(forecast, data_ns);
+	fsync->predicted_ns =
+		forecast_fixed(forecast) + fsync->data_ns + forecast_load(forecast, now_ns);
+	forecast_gone(forecast, fsync, now_ns);
+}
+
+/* Learns from an fsync of little data, without what it waited for others. */
+static void forecast_learn_commit(struct forecast *forecast, const struct forecast_fsync *fsync,
+				  u64 now_ns)
+{
+	u64 flushes = forecast->flushed - fsync->flushed;
+	u64 others = forecast->others_ns - fsync->others_ns;
+	u64 taken = forecast_less(now_ns, fsync->gone_ns);
+	u64 commit = forecast_less(taken, others + flushes * forecast->flush_ns);
+	u64 off;
+
+	commit = min(commit, FORECAST_MOST_NS);
+	off = commit > forecast->commit_ns ? commit - forecast->commit_ns
+					   : forecast->commit_ns - commit;
+	forecast->spread_ns = forecast_mean(forecast->spread_ns, off);
+	forecast->commit_ns = forecast_mean(forecast->commit_ns, commit);
+	forecast->flushes = forecast_mean(forecast->flushes, min(flushes, 16ULL) * FORECAST_ONE);
+}
+
+/**
+ * forecast_end() - an fsync has ended
+ * @forecast: the device's
+ * @fsync: as forecast_begin() left it
+ * @now_ns: the time
+ */
+void forecast_end(struct forecast *forecast, const struct forecast_fsync *fsync, u64 now_ns)
+{
+	u64 taken = min(forecast_less(now_ns, fsync->began_ns), FORECAST_MOST_NS);
+
+	forecast->fsyncs++;
+	forecast->predicted_ns += fsync->predicted_ns;
+	forecast->taken_ns += taken;
+	forecast->error_ns += taken > fsync->predicted_ns ? taken - fsync->predicted_ns
+							  : fsync->predicted_ns - taken;
+	if (fsync->data_ns <= forecast_fixed(forecast))
+		forecast_learn_commit(forecast, fsync, now_ns);
+}

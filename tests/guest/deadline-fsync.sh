@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# A small fsync is done in its time, beside big ones that are done in theirs: of another process, of several files, in a
+# commit that both need, beside checkpoints, and where a commit waits for data. So is a read. mq-deadline shows that this
+# isn't easy.
+. ./lib.sh
+
+# What they do: NAME SECONDS, reported in /tmp/NAME as "p99 longest number", ms.
+cat >/tmp/load.py <<'END'
+import os, random, sys, time
+
+name, seconds = sys.argv[1], float(sys.argv[2])
+random.seed(1)
+block, took, begin = b"x" * 4096, [], time.monotonic()
+
+def timed(fd):
+    start = time.monotonic()
+    os.fsync(fd)
+    took.append((time.monotonic() - start) * 1000)
+
+def scatter(fd, blocks):
+    pages = os.fstat(fd).st_size // 4096
+    for _ in range(blocks):
+        os.pwrite(fd, block, random.randrange(pages) * 4096)
+
+def going_on():
+    return time.monotonic() - begin < seconds
+
+if name == "append":
+    fd = os.open("/tmp/mnt/log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    while going_on():
+        os.write(fd, block)
+        timed(fd)
+elif name == "reads":
+    fd = os.open("/tmp/mnt/f2", os.O_RDONLY | os.O_DIRECT)
+    import mmap
+    page = mmap.mmap(-1, 4096)
+    while going_on():
+        start = time.monotonic()
+        os.preadv(fd, [page], random.randrange(os.fstat(fd).st_size // 4096) * 4096)
+        took.append((time.monotonic() - start) * 1000)
+        time.sleep(0.005)
+elif name == "burst":
+    fd = os.open("/tmp/mnt/f0", os.O_WRONLY)
+    while going_on():
+        scatter(fd, 1024)
+        timed(fd)
+        time.sleep(0.5)
+elif name == "files":
+    fds = [os.open(f"/tmp/mnt/f{n}", os.O_WRONLY) for n in range(2)]
+    while going_on():
+        for fd in fds:
+            scatter(fd, 512)
+        for fd in fds:
+            timed(fd)
+elif name == "names":
+    number = 0
+    while going_on():
+        for _ in range(50):
+            number += 1
+            fd = os.open(f"/tmp/mnt/{number}", os.O_CREAT | os.O_WRONLY)
+            os.write(fd, block * 4)
+            os.close(fd) if _ < 49 else timed(fd)
+elif name == "grow":
+    fd = os.open("/tmp/mnt/grows", os.O_CREAT | os.O_WRONLY)
+    while going_on():
+        os.ftruncate(fd, 0)
+        os.ftruncate(fd, 1 << 28)
+        scatter(fd, 512)
+        timed(fd)
+took.sort()
+with open(f"/tmp/{name}", "w") as out:
+    print(round(took[int(len(took) * 0.99)]), round(took[-1]), len(took), file=out)
+END
+
+# beside NAME OF DEADLINE_MS: A appends, or reads, with 100 ms; B does what is said, with his deadline.
+beside() {
+	rm -f /tmp/"$1" /tmp/"$2"
+	for who in "a $1" "b $2"; do
+		# shellcheck disable=SC2086,SC2016
+		sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 /tmp/load.py "$1" 8' "$G"/${who% *} ${who#* } &
+	done
+	wait
+	if [ ! -s "/tmp/$1" ] || [ ! -s "/tmp/$2" ]; then
+		fail "$1 beside $2: somebody failed"
+	fi
+	echo "$1 beside $2: $(cat "/tmp/$1"), $(cat "/tmp/$2")"
+	cat /sys/kernel/debug/block/simdisk-d0/sched/forecast 2>/dev/null || :
+}
+
+# in_time NAME OF DEADLINE_MS: A's 99th percentile is within 1.2 times his deadline, and B within his.
+in_time() {
+	beside "$1" "$2"
+	read -r p99 _ number <"/tmp/$1"
+	[ "$number" -ge 50 ] || fail "$1 beside $2: $number only"
+	[ "$p99" -le 120 ] || fail "$1 beside $2 takes $p99 ms"
+	read -r _ longest number <"/tmp/$2"
+	[ "$number" -ge 1 ] || fail "$2 is never done"
+	[ "$longest" -le "$3" ] || fail "$2 takes $longest ms"
+}
+
+disk hdd
+load split-deadline
+weights
+mkdir "$G/a" "$G/b"
+# A small journal is full soon.
+large_files 3 256m
+filefrag /tmp/mnt/f0 /tmp/mnt/f1 /tmp/mnt/f2 >/dev/null
+echo "fsync=100000 read=100000" >"$G/a/io.sluice.deadline"
+echo fsync=6000000 >"$G/b/io.sluice.deadline"
+
+scheduler mq-deadline
+beside append burst
+read -r theirs _ </tmp/append
+scheduler split-deadline
+for load in burst files names grow; do
+	in_time append $load 6000
+	[ $load != burst ] || [ "$theirs" -ge $(($(cut -d' ' -f1 /tmp/append) * 2)) ] ||
+		fail "mq-deadline takes $theirs ms: this is no test"
+done
+in_time reads burst 6000
+umount /tmp/mnt
+
+# What a commit waits for: the data of each block that was allocated.
+large_files 3 256m -o dioread_lock
+in_time append grow 6000
+umount /tmp/mnt
+
+# A journal of 4 MiB needs a checkpoint every few commits.
+mkfs.ext4 -q -J size=4 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 8g
+mount "$DEV" /tmp/mnt
+in_time append names 6000
+umount /tmp/mnt
+scheduler none
