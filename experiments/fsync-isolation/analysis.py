@@ -36,13 +36,12 @@ def claims(cells: Cells) -> list[Claim]:
 def _judgements() -> Iterator[Judgement]:
     for device in DEADLINES_MS:
         for system, text in SYSTEMS.items():
-            at = {"device": device, "system": system}
             yield Judgement(
                 f"small-{system}-{device}",
                 f"{device}, {text}: the small fsync's p99 over what it may be at most",
                 "≤",
                 1.0,
-                partial(lateness, **at),
+                partial(lateness, device=device, system=system),
                 None,
             )
             yield Judgement(
@@ -50,7 +49,7 @@ def _judgements() -> Iterator[Judgement]:
                 f"{device}, {text}: the longest big fsync over its deadline",
                 "≤",
                 1.0,
-                partial(_big, **at),
+                partial(_big, device=device, system=system),
                 None,
             )
             yield Judgement(
@@ -58,7 +57,7 @@ def _judgements() -> Iterator[Judgement]:
                 f"{device}, {text}: the big one's bytes over those under {RIVAL}",
                 "≥",
                 KEEPS,
-                partial(_kept, **at),
+                partial(_kept, device=device, system=system),
                 None,
             )
         yield Judgement(

@@ -268,7 +268,7 @@ static void dl_forget(struct dl_data *dl, u64 now_ns)
 	unsigned long alive = dl->alive;
 	unsigned int i;
 
-	if (dl->looked == jiffies)
+	if (!time_after(jiffies, dl->looked))
 		return;
 	dl->looked = jiffies;
 	for_each_set_bit(i, &alive, DL_CLASSES)
@@ -976,6 +976,7 @@ static struct dl_data *dl_alloc(struct request_queue *q)
 	dl_init_classes(dl);
 	dl->q = q;
 	dl->expired = DL_NO_CLASS;
+	dl->looked = jiffies;
 	dl->read_deadline = blk_queue_nonrot(q) ? DL_READ_FLASH_MS : DL_READ_DISK_MS;
 	dl->fsync_deadline = blk_queue_nonrot(q) ? DL_FSYNC_FLASH_MS : DL_FSYNC_DISK_MS;
 	timer_setup(&dl->tick, dl_tick, 0);

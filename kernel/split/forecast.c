@@ -63,7 +63,7 @@ static u64 forecast_left(const struct forecast *forecast, u64 now_ns)
 /**
  * forecast_load() - how long the device will be busy with what it has
  * @forecast: the device's
- * @now_ns: the time, of any clock; what it is is told best if that doesn't go back
+ * @now_ns: the time, of any clock
  */
 u64 forecast_load(const struct forecast *forecast, u64 now_ns)
 {

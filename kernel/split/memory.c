@@ -584,8 +584,7 @@ static u64 split_count_marked(const struct split_call *call, xa_mark_t mark, uns
 	struct folio *folio;
 
 	rcu_read_lock();
-	xas_for_each_marked(&xas, folio, end >> PAGE_SHIFT, mark)
-	{
+	xas_for_each_marked(&xas, folio, end >> PAGE_SHIFT, mark) {
 		if (xas_retry(&xas, folio) || xa_is_value(folio))
 			continue;
 		pages += min(folio_nr_pages(folio), SPLIT_FOLIO_PAGES_MOST);

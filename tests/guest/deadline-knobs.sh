@@ -58,6 +58,7 @@ mkdir "$G/above/his"
 his=$G/above/his/io.sluice.deadline
 chown 65534 "$his"
 # as_nobody VALUE: the error that he gets.
+# shellcheck disable=SC2016
 as_nobody() {
 	setpriv --reuid 65534 --clear-groups --inh-caps=-all \
 		perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' "$his" "$1"
