@@ -23,6 +23,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sbitmap.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <trace/events/block.h>
 
@@ -292,8 +293,12 @@ static inline void sluice_disable_wbt(struct request_queue *q, struct elevator_q
  */
 static inline void sluice_enable_wbt(struct request_queue *q, struct elevator_queue *eq)
 {
+	/* It may allocate, and the queue is frozen. */
+	unsigned int flags = memalloc_noio_save();
+
 	sluice_flag_wbt(eq, false);
 	sluice_set_wbt(wbt_enable_default, q);
+	memalloc_noio_restore(flags);
 }
 
 /**

@@ -29,9 +29,9 @@
  *
  * The page cache's own writeback has no deadline.  It goes by location, as the load allows.
  *
- * Progress: a class is only kept from what the shorter ones leave, which is a quarter of the
- * time at least.  Where a short fsync waits for what is held back for its sake, as for data
- * whose blocks its commit has, the device is idle, and that goes, one by one.
+ * Progress: where a short fsync waits for what is held back for its sake, as for data whose
+ * blocks its commit has, the device is idle, and what came first goes, one by one.  What has
+ * waited for DL_OLD_MS goes, one request in DL_OLD_EVERY_MS, whoever has less time.
  *
  * Source: the split-level paper, section 5.2; its code had no queue of fsyncs' deadlines.
  * docs/split-deadline.md has the model, and where it departs from the paper.
@@ -88,15 +88,22 @@
 #define DL_WAIT_MOST_NS (4 * NSEC_PER_MSEC)
 #define DL_WAIT_LEAST_NS (100 * NSEC_PER_USEC)
 
+/* What has waited for so long goes, whoever has less time, one request in each such while. */
+#define DL_OLD_MS 1000
+#define DL_OLD_EVERY_MS 50
+
 /* A flush of which no end is seen has been lost. */
 #define DL_FLUSH_MOST_NS (5 * (u64)NSEC_PER_SEC)
 
 /* Held fsyncs that are looked at in a tick; of a file so many pages. */
-#define DL_LOOKS 4
+#define DL_LOOKS 4U
 #define DL_PAGES 1024U
 
+/* An fsync's data may take this part of what others leave: the rest is for what they find. */
+#define DL_FIT 2
+
 /* A part of a file that is written back at a time, pages. */
-#define DL_PART_LEAST 16U
+#define DL_PART_LEAST 4U
 #define DL_PART_MOST 256U
 
 /* Of the tags, the page cache leaves this part to others, and who has more time that. */
@@ -161,12 +168,13 @@ struct dl_class {
  * @read_ns: what a read takes from when the driver has it, a moving mean; changes without the
  *	     lock
  * @cost: what split_dispatch() has charged so far
- * @flushing: the device flushes its cache
+ * @flushing: flushes that the device does
  * @issued: requests that the driver has; changes without the lock
  * @touched_ns: when the device was last given something, or was done with it; likewise
  * @alive: classes with requests, or a deadline now or a moment ago; read without the lock
  * @looked: jiffies when that was last seen to
  * @stuck: who has less time waits for what was held back for his sake
+ * @old: jiffies when something went since it was old
  * @holding: what waits is held back; read without the lock
  * @timer: ends that
  * @held: calls
@@ -189,12 +197,13 @@ struct dl_data {
 	struct forecast forecast;
 	u64 read_ns;
 	u64 cost;
-	bool flushing;
+	unsigned int flushing;
 	atomic_t issued;
 	u64 touched_ns;
 	unsigned long alive;
 	unsigned long looked;
 	bool stuck;
+	unsigned long old;
 	bool holding;
 	struct hrtimer timer;
 	struct list_head held;
@@ -205,14 +214,19 @@ struct dl_data {
 
 /* Deadlines */
 
+/* How long a read or fsync may take of who has no deadline of his own. */
+static unsigned int dl_otherwise_us(const struct dl_data *dl, enum cause_deadline what)
+{
+	const unsigned int *knob = what == CAUSE_READ ? &dl->read_deadline : &dl->fsync_deadline;
+
+	return READ_ONCE(*knob) * USEC_PER_MSEC;
+}
+
 /* How long an account's read or fsync may take. */
 static u64 dl_deadline_ns(const struct dl_data *dl, const struct split_account *account,
 			  enum cause_deadline what)
 {
-	const unsigned int *knob = what == CAUSE_READ ? &dl->read_deadline : &dl->fsync_deadline;
-	unsigned int otherwise = READ_ONCE(*knob) * USEC_PER_MSEC;
-
-	return (u64)cause_deadline(account->css, what, otherwise) * NSEC_PER_USEC;
+	return (u64)cause_deadline(account->css, what, dl_otherwise_us(dl, what)) * NSEC_PER_USEC;
 }
 
 static unsigned int dl_class_of(u64 deadline_ns)
@@ -271,6 +285,7 @@ static void dl_forget(struct dl_data *dl, u64 now_ns)
 	if (!time_after(jiffies, dl->looked))
 		return;
 	dl->looked = jiffies;
+	dl->old = jiffies;
 	for_each_set_bit(i, &alive, DL_CLASSES)
 		if (!dl_is_alive(&dl->class[i], now_ns))
 			WRITE_ONCE(dl->alive, dl->alive & ~BIT(i));
@@ -342,7 +357,7 @@ static s64 dl_left_to(const struct dl_data *dl, unsigned int class, u64 now_ns)
 	return left;
 }
 
-/* The same, each time that they have an fsync or read. */
+/* What an fsync's data may take of that, each time that they have an fsync or read. */
 static s64 dl_left_next(const struct dl_data *dl, unsigned int class, u64 now_ns)
 {
 	s64 left = S64_MAX;
@@ -352,15 +367,17 @@ static s64 dl_left_next(const struct dl_data *dl, unsigned int class, u64 now_ns
 		left = min(left, dl_leaves_next(dl, &dl->class[i], CAUSE_READ, now_ns));
 		left = min(left, dl_leaves_next(dl, &dl->class[i], CAUSE_FSYNC, now_ns));
 	}
-	return left;
+	return left / DL_FIT;
 }
 
 /* Fsyncs */
 
+/* What was held back is looked at again, and so are the tags: some may be for others. */
 static void dl_run(struct dl_data *dl)
 {
 	if (READ_ONCE(dl->holding)) {
 		WRITE_ONCE(dl->holding, false);
+		sluice_wake_for_tags(dl->q);
 		blk_mq_run_hw_queues(dl->q, true);
 	}
 }
@@ -472,11 +489,35 @@ static void dl_leave(void *data, struct split_call *call, ssize_t result)
 		forecast_end(&dl->forecast, &fsync->forecast, now_ns);
 	}
 	dl->class[fsync->class].seen_ns[CAUSE_FSYNC] = now_ns;
-	dl->stuck = false;
+	WRITE_ONCE(dl->stuck, false);
 	list_del(&fsync->node);
 	spin_unlock_irqrestore(&dl->lock, flags);
 	kfree(fsync);
 	dl_run(dl);
+}
+
+static bool dl_is_flushing(const struct dl_data *dl, u64 now_ns)
+{
+	return dl->flushing && now_ns < dl->forecast.began_ns + DL_FLUSH_MOST_NS;
+}
+
+/* Several at a time are one, for the forecast. */
+static void dl_begin_flush(struct dl_data *dl, u64 now_ns)
+{
+	if (!dl_is_flushing(dl, now_ns)) {
+		dl->flushing = 0;
+		forecast_flush(&dl->forecast, now_ns);
+	}
+	dl->flushing++;
+}
+
+static void dl_end_flush(struct dl_data *dl, u64 now_ns)
+{
+	if (!dl->flushing || --dl->flushing)
+		return;
+	trace_deadline_flush(dl->q, now_ns - dl->forecast.began_ns,
+			     forecast_time(&dl->forecast, dl->forecast.flushing_ns));
+	forecast_flushed(&dl->forecast, now_ns);
 }
 
 static void dl_flush(void *data, bool begins)
@@ -487,14 +528,10 @@ static void dl_flush(void *data, bool begins)
 
 	spin_lock_irqsave(&dl->lock, flags);
 	now_ns = ktime_get_ns();
-	if (begins) {
-		forecast_flush(&dl->forecast, now_ns);
-	} else {
-		trace_deadline_flush(dl->q, now_ns - dl->forecast.began_ns,
-				     forecast_time(&dl->forecast, dl->forecast.flushing_ns));
-		forecast_flushed(&dl->forecast, now_ns);
-	}
-	dl->flushing = begins;
+	if (begins)
+		dl_begin_flush(dl, now_ns);
+	else
+		dl_end_flush(dl, now_ns);
 	WRITE_ONCE(dl->touched_ns, now_ns);
 	spin_unlock_irqrestore(&dl->lock, flags);
 	if (!begins)
@@ -530,6 +567,19 @@ static unsigned int dl_part(const struct split_dirt *dirt, u64 data_ns, u64 left
 	return clamp_t(u64, pages, DL_PART_LEAST, DL_PART_MOST);
 }
 
+static void dl_let_go(struct dl_data *dl, struct split_call *call, const struct split_dirt *dirt)
+{
+	list_del_init(&call->node);
+	dl_begin(dl, dl_fsync_of(call), dirt, ktime_get_ns());
+	split_let_go(call);
+}
+
+/* Whether an fsync's own time is over. */
+static bool dl_is_due(const struct dl_data *dl, const struct dl_fsync *fsync, u64 now_ns)
+{
+	return now_ns + dl_need_ns(dl, CAUSE_FSYNC) >= fsync->due_ns;
+}
+
 /* Lets a held fsync go, or has the next part of its file written back. */
 static void dl_look_at(struct dl_data *dl, struct split_call *call)
 {
@@ -541,9 +591,7 @@ static void dl_look_at(struct dl_data *dl, struct split_call *call)
 	split_dirt(call, DL_PAGES, &dirt);
 	data_ns = dl_data_ns(dl, &dirt);
 	if (!dl_must_hold(dl, fsync, data_ns, now_ns)) {
-		list_del_init(&call->node);
-		dl_begin(dl, fsync, &dirt, now_ns);
-		split_let_go(call);
+		dl_let_go(dl, call, &dirt);
 		return;
 	}
 	list_move_tail(&call->node, &dl->held);
@@ -555,14 +603,19 @@ static void dl_look_at(struct dl_data *dl, struct split_call *call)
 static void dl_tick(struct timer_list *timer)
 {
 	struct dl_data *dl = container_of(timer, struct dl_data, tick);
-	struct split_call *call;
+	struct split_call *call, *next;
+	unsigned int i, left = 0;
 	unsigned long flags;
-	unsigned int i;
 
 	spin_lock_irqsave(&dl->lock, flags);
-	list_for_each_entry(call, &dl->held, node)
+	list_for_each_entry_safe(call, next, &dl->held, node) {
 		split_hold(call, "fsync");
-	for (i = 0; i < DL_LOOKS && !list_empty(&dl->held); i++)
+		if (dl_is_due(dl, dl_fsync_of(call), ktime_get_ns()))
+			dl_let_go(dl, call, &(struct split_dirt){});
+		else
+			left++;
+	}
+	for (i = 0; i < min(left, DL_LOOKS); i++)
 		dl_look_at(dl, list_first_entry(&dl->held, struct split_call, node));
 	if (!list_empty(&dl->held))
 		mod_timer(timer, jiffies + 1);
@@ -574,9 +627,7 @@ static void dl_tick(struct timer_list *timer)
 /* What a class is given now doesn't take the time of shorter ones. */
 static bool dl_may_go(const struct dl_data *dl, s64 left, u64 load_ns, u64 now_ns)
 {
-	bool flushing = dl->flushing && now_ns < dl->forecast.began_ns + DL_FLUSH_MOST_NS;
-
-	return left == S64_MAX || (!flushing && (s64)load_ns < left);
+	return left == S64_MAX || (!dl_is_flushing(dl, now_ns) && (s64)load_ns < left);
 }
 
 /* The oldest request that must go at once, of the classes before one. */
@@ -651,20 +702,47 @@ static struct request *dl_by_location(struct dl_data *dl, u64 load_ns, u64 now_n
 	return write;
 }
 
+/* What came first, of all that waits. */
+static struct request *dl_oldest(const struct dl_data *dl)
+{
+	struct request *oldest = NULL, *rq;
+	unsigned int i, dir;
+
+	for_each_set_bit(i, &dl->alive, DL_CLASSES) {
+		for (dir = 0; dir < DL_DIRS; dir++) {
+			if (!dl->class[i].set[dir].queued)
+				continue;
+			rq = rq_set_oldest(&dl->class[i].set[dir]);
+			if (!oldest || time_before(rq_came(rq), rq_came(oldest)))
+				oldest = rq;
+		}
+	}
+	return oldest;
+}
+
 /* Nobody may go, and nothing happens: somebody waits for what is held back. */
 static struct request *dl_stuck(struct dl_data *dl, u64 now_ns)
 {
-	unsigned int i, dir;
-
-	if (atomic_read(&dl->issued) || dl->flushing ||
+	if (atomic_read(&dl->issued) || dl_is_flushing(dl, now_ns) ||
+	    dl_left_to(dl, DL_NO_CLASS, now_ns) > 0 ||
 	    (!dl->stuck && now_ns < READ_ONCE(dl->touched_ns) + DL_IDLE_NS))
 		return NULL;
-	dl->stuck = true;
-	for_each_set_bit(i, &dl->alive, DL_CLASSES)
-		for (dir = 0; dir < DL_DIRS; dir++)
-			if (dl->class[i].set[dir].queued)
-				return rq_set_oldest(&dl->class[i].set[dir]);
-	return NULL;
+	WRITE_ONCE(dl->stuck, true);
+	return dl_oldest(dl);
+}
+
+/* Somebody has waited for long enough, whoever has less time. */
+static struct request *dl_old(struct dl_data *dl)
+{
+	struct request *rq;
+
+	if (!time_after(jiffies, dl->old + msecs_to_jiffies(DL_OLD_EVERY_MS)))
+		return NULL;
+	rq = dl_oldest(dl);
+	if (!rq || !time_after(jiffies, rq_came(rq) + msecs_to_jiffies(DL_OLD_MS)))
+		return NULL;
+	dl->old = jiffies;
+	return rq;
 }
 
 static void dl_hold_back(struct dl_data *dl, u64 load_ns, u64 now_ns)
@@ -684,7 +762,7 @@ static enum hrtimer_restart dl_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static struct request *dl_take_of(struct dl_data *dl, struct request *rq, u64 now_ns)
+static struct request *dl_take_of(struct dl_data *dl, struct request *rq)
 {
 	unsigned int dir = op_is_write(req_op(rq)) ? DL_WRITES : DL_READS;
 
@@ -706,15 +784,18 @@ static struct request *dl_take_waiting(struct dl_data *dl, u64 now_ns)
 	if (!dl->queued)
 		return NULL;
 	dl_forget(dl, now_ns);
+	rq = dl_old(dl);
+	if (rq)
+		return dl_take_of(dl, rq);
 	rq = dl_expiring(dl, load_ns, now_ns);
 	if (rq) {
 		dl->batch = 0;
 		dl->expired = dl_class_of_request(rq);
-		return dl_take_of(dl, rq, now_ns);
+		return dl_take_of(dl, rq);
 	}
 	rq = dl_by_location(dl, load_ns, now_ns) ?: dl_stuck(dl, now_ns);
 	if (rq)
-		return dl_take_of(dl, rq, now_ns);
+		return dl_take_of(dl, rq);
 	dl_hold_back(dl, load_ns, now_ns);
 	return NULL;
 }
@@ -731,7 +812,8 @@ static struct request *dl_take_urgent(struct dl_data *dl)
 /* Whether there is somebody with less time than a request has, who doesn't wait for it. */
 static bool dl_is_load(const struct dl_data *dl, const struct request *rq)
 {
-	return dl_state(rq) == DL_WAITING && dl->alive & (BIT(dl_class_of_request(rq)) - 1);
+	return rq->rq_flags & SLUICE_RQF_SCHED && dl_state(rq) == DL_WAITING &&
+	       dl->alive & (BIT(dl_class_of_request(rq)) - 1);
 }
 
 /* The fsyncs of a class whose data may be looked for; of more the forecast learns less. */
@@ -758,7 +840,8 @@ static void dl_give(struct dl_data *dl, struct request *rq, u64 now_ns)
 	split_dispatch(dl->device, rq);
 	if (dl_is_load(dl, rq))
 		forecast_give(&dl->forecast, now_ns, split_cost_ns(dl->device, dl->cost));
-	if (op_is_write(req_op(rq)) && dl_state(rq) == DL_WAITING)
+	if (op_is_write(req_op(rq)) && rq->rq_flags & SLUICE_RQF_SCHED &&
+	    dl_state(rq) == DL_WAITING)
 		dl_note_gone(dl, rq, now_ns);
 	WRITE_ONCE(dl->touched_ns, now_ns);
 	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state(rq) == DL_ISSUED)
@@ -795,16 +878,16 @@ static bool dl_has_work(struct blk_mq_hw_ctx *hctx)
 
 /* Requests, in the order of a request's life */
 
-/* The class of the current task's fsync; without cgroups' settings all are alike. */
-static unsigned int dl_class_of_task(const struct dl_data *dl)
+/* The class of the current task's reads or fsyncs; without cgroups' settings all are alike. */
+static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadline what)
 {
-	unsigned int otherwise = READ_ONCE(dl->fsync_deadline) * USEC_PER_MSEC, us = otherwise;
+	unsigned int otherwise = dl_otherwise_us(dl, what), us = otherwise;
 	struct cgroup_subsys_state *css;
 
 	if (atomic_read(&cause_settings)) {
 		rcu_read_lock();
 		cause_meet(&css);
-		us = cause_deadline(css, CAUSE_FSYNC, otherwise);
+		us = cause_deadline(css, what, otherwise);
 		rcu_read_unlock();
 	}
 	return dl_class_of((u64)us * NSEC_PER_USEC);
@@ -817,12 +900,13 @@ static unsigned int dl_class_of_task(const struct dl_data *dl)
 static void dl_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct dl_data *dl = data->q->elevator->elevator_data;
+	enum cause_deadline what = op_is_write(opf) ? CAUSE_FSYNC : CAUSE_READ;
 	unsigned int tags = sluice_nr_tags(data);
 
 	if (!op_is_sync(opf))
 		sluice_limit_tags(data, tags - tags / DL_CACHE_PART);
 	else if (!(current->flags & PF_KTHREAD) && !current->journal_info &&
-		 READ_ONCE(dl->alive) & (BIT(dl_class_of_task(dl)) - 1))
+		 READ_ONCE(dl->alive) & (BIT(dl_class_of_task(dl, what)) - 1))
 		sluice_limit_tags(data, tags - tags / DL_OTHERS_PART);
 }
 
@@ -925,7 +1009,8 @@ static void dl_completed_request(struct request *rq, u64 now_ns)
 	struct dl_data *dl = rq->q->elevator->elevator_data;
 	u64 read_ns = READ_ONCE(dl->read_ns), taken_ns;
 
-	if (dl_state(rq) != DL_ISSUED || req_op(rq) != REQ_OP_READ)
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state(rq) != DL_ISSUED ||
+	    req_op(rq) != REQ_OP_READ)
 		return;
 	taken_ns = min(now_ns - min(dl_due_ns(rq), now_ns), DL_READ_MOST_NS);
 	WRITE_ONCE(dl->read_ns, read_ns - read_ns / DL_READ_MEAN + taken_ns / DL_READ_MEAN);
@@ -937,7 +1022,8 @@ static void dl_finish_request(struct request *rq)
 
 	if (dl_state(rq) == DL_ISSUED) {
 		WRITE_ONCE(dl->touched_ns, ktime_get_ns());
-		atomic_dec(&dl->issued);
+		if (atomic_dec_and_test(&dl->issued) && READ_ONCE(dl->stuck))
+			dl_run(dl);
 	}
 	rq->elv.priv[1] = NULL;
 	split_finish(rq);
@@ -977,6 +1063,7 @@ static struct dl_data *dl_alloc(struct request_queue *q)
 	dl->q = q;
 	dl->expired = DL_NO_CLASS;
 	dl->looked = jiffies;
+	dl->old = jiffies;
 	dl->read_deadline = blk_queue_nonrot(q) ? DL_READ_FLASH_MS : DL_READ_DISK_MS;
 	dl->fsync_deadline = blk_queue_nonrot(q) ? DL_FSYNC_FLASH_MS : DL_FSYNC_DISK_MS;
 	timer_setup(&dl->tick, dl_tick, 0);

@@ -165,8 +165,8 @@ struct split_account {
  * @write_back: pages that split_write_back() was called for; 0: it wasn't
  * @hash: by @task, among all that came to a closed gate
  *
- * It exists from enter() until leave() has returned, which doesn't come after an ejection
- * or split_detach(): a policy keeps only held calls.  The fields from @task on are the
+ * It exists from enter() until leave() has returned, which doesn't come after
+ * split_detach(): a policy keeps only held calls.  The fields from @task on are the
  * framework's.
  */
 struct split_call {
@@ -280,7 +280,8 @@ struct split_ops {
 	/**
 	 * @flush: the device begins to flush its write cache, or has done so
 	 *
-	 * In any context, without a lock.  A device does one flush at a time.
+	 * In any context, without a lock.  A device with several queues may do several at a
+	 * time; of one that is requeued the beginning is heard again.
 	 */
 	void (*flush)(void *data, bool begins);
 };

@@ -5,7 +5,7 @@
 # isn't easy.
 . ./lib.sh
 
-# What they do: NAME SECONDS, reported in /tmp/NAME as "p99 longest number", ms.
+# What they do: NAME SECONDS, reported in /tmp/NAME as "p95 longest number", ms.
 cat >/tmp/load.py <<'END'
 import os, random, sys, time
 
@@ -70,7 +70,7 @@ elif name == "grow":
         timed(fd)
 took.sort()
 with open(f"/tmp/{name}", "w") as out:
-    print(round(took[int(len(took) * 0.99)]), round(took[-1]), len(took), file=out)
+    print(round(took[int(len(took) * 0.95)]), round(took[-1]), len(took), file=out)
 END
 
 # beside NAME OF DEADLINE_MS: A appends, or reads, with 100 ms; B does what is said, with his deadline.
@@ -88,12 +88,14 @@ beside() {
 	cat /sys/kernel/debug/block/simdisk-d0/sched/forecast 2>/dev/null || :
 }
 
-# in_time NAME OF DEADLINE_MS: A's 99th percentile is within 1.2 times his deadline, and B within his.
+# in_time NAME OF DEADLINE_MS: A's 95th percentile is within 1.2 times his deadline, of some hundred, and none takes three
+# times as long; B is within his.
 in_time() {
 	beside "$1" "$2"
-	read -r p99 _ number <"/tmp/$1"
+	read -r p95 longest number <"/tmp/$1"
 	[ "$number" -ge 50 ] || fail "$1 beside $2: $number only"
-	[ "$p99" -le 120 ] || fail "$1 beside $2 takes $p99 ms"
+	[ "$p95" -le 120 ] || fail "$1 beside $2 takes $p95 ms"
+	[ "$longest" -le 300 ] || fail "$1 beside $2 takes $longest ms once"
 	read -r _ longest number <"/tmp/$2"
 	[ "$number" -ge 1 ] || fail "$2 is never done"
 	[ "$longest" -le "$3" ] || fail "$2 takes $longest ms"
