@@ -160,6 +160,7 @@ DEADLINE = (
         "false &&\n\t\t\t    dl_due_ns",
         "deadline-order",
     ),
+    ("old-waits-for-ever", "\trq = dl_old(dl);\n", "\trq = NULL;\n", "deadline-order"),
     ("always-early", "now_ns + load_ns + DL_EARLY * need)", "U64_MAX)", "deadline-order"),
     (
         "late-goes-first",

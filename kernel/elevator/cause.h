@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Who causes I/O: the nearest cgroup with a setting of its own (io.sluice.weight,
- * io.sluice.rate, io.sluice.deadline), else the thread group.  A cause is a name, a number that nobody else ever
- * has; module sluice-cause has the files in each cgroup, and what is known of names.
+ * io.sluice.rate, io.sluice.deadline), else the thread group.  A cause is a name, a number that
+ * nobody else ever has; module sluice-cause has the files in each cgroup, and what is known of
+ * names.
  *
  * Any context, unless said otherwise.
  */

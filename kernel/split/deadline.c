@@ -99,6 +99,9 @@
 #define DL_LOOKS 4U
 #define DL_PAGES 1024U
 
+/* The fsyncs of a class whose data may be looked for; of more the forecast learns less. */
+#define DL_FSYNCS 8
+
 /* An fsync's data may take this part of what others leave: the rest is for what they find. */
 #define DL_FIT 2
 
@@ -285,7 +288,6 @@ static void dl_forget(struct dl_data *dl, u64 now_ns)
 	if (!time_after(jiffies, dl->looked))
 		return;
 	dl->looked = jiffies;
-	dl->old = jiffies;
 	for_each_set_bit(i, &alive, DL_CLASSES)
 		if (!dl_is_alive(&dl->class[i], now_ns))
 			WRITE_ONCE(dl->alive, dl->alive & ~BIT(i));
@@ -815,9 +817,6 @@ static bool dl_is_load(const struct dl_data *dl, const struct request *rq)
 	return rq->rq_flags & SLUICE_RQF_SCHED && dl_state(rq) == DL_WAITING &&
 	       dl->alive & (BIT(dl_class_of_request(rq)) - 1);
 }
-
-/* The fsyncs of a class whose data may be looked for; of more the forecast learns less. */
-#define DL_FSYNCS 8
 
 /* An fsync's data goes: what that waited for is nothing to be learned. */
 static void dl_note_gone(struct dl_data *dl, const struct request *rq, u64 now_ns)

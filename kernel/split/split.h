@@ -392,7 +392,7 @@ u64 split_flush_ns(const struct split_device *device);
  * @device: what split_attach() returned
  * @private: becomes what the policy has of the call there
  *
- * Process context.  Return: whether it is inside one that was let go, or never held.
+ * Process context.  Return: whether it is inside one, or held and writes its file back.
  */
 bool split_inside(const struct split_device *device, u64 *private);
 

@@ -74,4 +74,13 @@ reads short a --size=64m --number_ios=4
 wait
 between short 50 350
 between late 1900 2500
+
+# Who has a minute waits while others with little time want more than there is, but not for as long as they do.
+echo read=default >"$G/b/io.sluice.deadline"
+echo read=300000 >"$G/a/io.sluice.deadline"
+reads flood a --offset=64m --size=64m --iodepth=24 --number_ios=90
+sleep 0.5
+reads patient b --size=1m --number_ios=1
+wait
+between patient 600 2200
 scheduler none
