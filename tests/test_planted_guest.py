@@ -152,14 +152,9 @@ TOKEN = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
 DEADLINE = (
-    ("load-ignored", "(!flushing && (s64)load_ns < left)", "!flushing", "deadline-fsync"),
-    ("written-while-flushed", "(!flushing && (s64)load_ns < left)", "(s64)load_ns < left", "deadline-fsync"),
-    (
-        "never-early",
-        "class->set[dir].queued &&\n\t\t\t    dl_due_ns",
-        "false &&\n\t\t\t    dl_due_ns",
-        "deadline-order",
-    ),
+    ("load-ignored", "&& (s64)load_ns < left);", ");", "deadline-fsync"),
+    ("written-while-flushed", "!dl_is_flushing(dl, now_ns) && (s64)", "(s64)", "deadline-fsync"),
+    ("never-early", "if (class->set[dir].queued && dl_due_ns", "if (false && dl_due_ns", "deadline-order"),
     ("old-waits-for-ever", "\trq = dl_old(dl);\n", "\trq = NULL;\n", "deadline-order"),
     ("always-early", "now_ns + load_ns + DL_EARLY * need)", "U64_MAX)", "deadline-order"),
     (
