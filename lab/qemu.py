@@ -141,15 +141,20 @@ def hardware(cpus: int, accel: Sequence[str]) -> list[str]:
     ]
 
 
-def line(guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox, where: set[int]) -> list[str]:
+def line(
+    guest: Guest, control: int, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox, where: set[int]
+) -> list[str]:
     """The whole command line; the kernel sends SIGXCPU after `limit_s` seconds of CPU time.
 
-    QEMU's threads take turns all the time: on one processor a run takes about half as long as on two.
+    QEMU's threads take turns all the time: on one processor a run takes about half as long as on two. Who is killed
+    before bubblewrap has asked to die with him has by then closed his end of `control`, the socket that QMP runs on:
+    there is something to read, an end, and QEMU doesn't start.
     """
     limit = max(1, int(limit_s))
-    args = ["prlimit", f"--cpu={limit}:{limit + 5}", "--core=0"]
-    args += ["taskset", "--cpu-list", ",".join(map(str, where)), "env", "LD_PRELOAD=/tmp/lock/lock.so"]
-    args += ["qemu-system-x86_64", *guest.arguments(), *extra]
+    args = ["bash", "-c", f'read -r -t 0 -u {control} || exec "$@"', "qemu", "prlimit", f"--cpu={limit}:{limit + 5}"]
+    args += ["--core=0", "taskset", "--cpu-list", ",".join(map(str, where)), "env", "LD_PRELOAD=/tmp/lock/lock.so"]
+    args += ["qemu-system-x86_64", *guest.arguments()]
+    args += ["-chardev", f"socket,id=qmp,fd={control}", "-mon", "chardev=qmp,mode=control", *extra]
     return toolbox.command(args, box)
 
 
@@ -159,10 +164,9 @@ async def start(
 ) -> AsyncIterator[Process]:
     """Start QEMU with a control channel; it is gone when the block ends, however it ends."""
     ours, theirs = socket.socketpair()
-    control = ["-chardev", f"socket,id=qmp,fd={theirs.fileno()}", "-mon", "chardev=qmp,mode=control"]
     with nullcontext(os.sched_getaffinity(0)) if guest.accel == KVM else cache.processors() as where:
         child = await asyncio.create_subprocess_exec(
-            *line(guest, [*control, *extra], limit_s, box or guest.box(), where),
+            *line(guest, theirs.fileno(), extra, limit_s, box or guest.box(), where),
             pass_fds=[theirs.fileno()],
             **_files(guest, extra),
         )

@@ -126,6 +126,18 @@ def test_an_end_from_outside_leaves_no_guest(number: signal.Signals) -> None:
         assert not list((cache.root() / "run").glob(f"{run.pid}-*"))
 
 
+@pytest.mark.parametrize("ms", [0, 2, 4, 6])
+def test_a_kill_at_the_very_start_leaves_no_guest(ms: int) -> None:
+    """Before bubblewrap has asked to die with its parent, and about then."""
+    run = _python(LONG)
+    while not _guests(run.pid):
+        assert run.poll() is None
+    time.sleep(ms / 1000)
+    run.kill()
+    run.wait(PATIENCE)
+    _until(lambda: not _guests(run.pid))
+
+
 def _python(code: str, before: list[str] | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     line = [*(before or []), sys.executable, "-c", code]
     return subprocess.Popen(line, cwd=TOP, env={**os.environ, **(env or {})}, stderr=subprocess.PIPE)
