@@ -143,7 +143,7 @@ TOKEN = (
     ("debt-ignored", "return bucket->tokens.tokens < (s64)bucket->reserved;", "return false;", "token-rates"),
     ("never-given-back", "\t\tbucket_give(&bucket->tokens, cost);\n", "", "token-rates"),
     ("reads-unreserved", "\tbucket->reserved += token_reserved_for(rq);\n", "", "token-rates"),
-    ("stores-go", "\t.more = BIT(SPLIT_STORE),\n", "", "token-rates"),
+    ("stores-go", "\t.more = BIT(SPLIT_STORE),\n", "", "token-locks"),
     ("memory-held", " || split_costs_nothing(call)", "", "token-rates"),
     ("metadata-waits", "|| token_is_metadata(rq)", "|| false", "token-locks"),
     ("bytes-are-free", "token_take(token, call->account, call->bytes, true);\n\telse if", ";\n\telse if", "token-scs"),

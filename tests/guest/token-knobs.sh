@@ -24,6 +24,10 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
+milliseconds() {
+	awk '{ print $1 * 1000 }' /proc/uptime
+}
+
 EINVAL=22 ENOSPC=28 ERANGE=34
 
 disk ssd
@@ -95,7 +99,11 @@ for name in split-token none afq split-noop; do
 		sleep 0.01
 	done
 	awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets && fail "nobody waits: $(cat $buckets)"
+	# The read goes for that, and not for its patience of 5 seconds.
+	start=$(milliseconds)
 	echo $(($(cat "$Q/nr_requests") - 1)) >"$Q/nr_requests"
+	took=$(($(milliseconds) - start))
+	[ $took -lt 3000 ] || fail "to freeze the queue takes $took ms"
 	wait $read || fail "the read fails"
 	kill -0 $call || fail "the call doesn't wait"
 	if [ $name = split-token ]; then
