@@ -49,7 +49,10 @@ def _interrupt(_signal: int, _frame: object) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "sluice", description="I/O priorities that mean something: the lab.", allow_abbrev=False
+        "sluice",
+        description="I/O priorities that mean something: the lab.",
+        epilog="sluice with --help: run a command with a rate or deadlines, on this host",
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_list(commands)

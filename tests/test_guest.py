@@ -19,6 +19,7 @@ from lab.image import GUEST
 
 # CPU seconds that a guest with the debug kernel takes for one of another.
 DEBUG_SLOWER = 6
+WITH = GUEST.parent / "with.sh"
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
 
 
@@ -89,6 +90,8 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
     files = {**modules.build(kernel), **{path.name: path.read_bytes() for path in script.parent.glob("*.fio")}}
     if script.name.startswith("iolat-"):
         files |= iolat.build()
+    if script.name == "with.sh":
+        files["with.sh"] = WITH.read_bytes()
     limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1)
     outcome = job.run(job.Job(kernel, text, files, told.cpus, limit))
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}

@@ -114,6 +114,16 @@ def test_the_doctor_runs_where_there_is_nothing_but_python(tmp_path: Path) -> No
     assert set(tree.rglob("*")) == there
 
 
+def test_with_runs_where_there_is_no_python(tmp_path: Path) -> None:
+    """What it does in cgroups is for tests/guest/with.sh to see."""
+    command: list[str | Path] = [TOP / "sluice", "with", "--rate", "10MB", "--", "true"]
+    env = _host(tmp_path, "bash", "env", "dirname", "readlink", "awk", "grep")
+    (tmp_path / "python3").unlink()
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "sluice: --rate 10MB: no rate from 1KiB/s to 8GiB/s\n   try: --rate 10MB/s\n"
+
+
 def test_the_doctor_refuses_a_python_that_is_too_old(tmp_path: Path) -> None:
     env = _host(tmp_path, "bash", "env", "dirname", "readlink")
     (tmp_path / "python3").unlink()

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# ./sluice with: becomes a command, in a cgroup of its own that has a rate, deadlines or a weight.
+#
+#	…			the caller's cgroup's parent, with the io controller for those below
+#	└── sluice-PID		has the settings
+#	    └── run		has the command; what it starts "with" anything is below sluice-PID too
+#
+# Empty ones are removed by the next "with".
+set -euo pipefail
+
+usage() {
+	cat <<-end
+		usage: sluice with [--rate N] [--read-deadline T] [--fsync-deadline T] [--weight N] -- COMMAND…
+
+		  --rate N            what it may cost a disk, with split-token: 10MB/s; kB, MB, GB, KiB, MiB, GiB
+		  --read-deadline T   for its reads, with split-deadline: 5ms; us, ms, s
+		  --fsync-deadline T  for its fsyncs, with split-deadline
+		  --weight N          its part of a disk, with afq or cpq: 1 to 1000; others have 100
+
+		exit status: the command's; 2 usage, 3 it could not be started
+	end
+}
+
+# stop STATUS WHAT TRY
+stop() {
+	printf 'sluice: %s\n   try: %s\n' "$2" "$3" >&2
+	exit "$1"
+}
+
+# scaled TEXT UNITS LEAST MOST: a number with a unit, as "10MB/s" of "B/s=1 MB/s=1000000", within limits; nothing if it isn't.
+scaled() {
+	awk -v text="$1" -v units="$2" -v least="$3" -v most="$4" 'BEGIN {
+		if (!match(text, /^[0-9]+(\.[0-9]+)?/)) exit
+		for (n = split(units, unit, " "); n; n--) {
+			split(unit[n], part, "=")
+			value = sprintf("%.0f", substr(text, 1, RLENGTH) * part[2])
+			if (substr(text, RLENGTH + 1) == part[1] && value + 0 >= least && value + 0 <= most) print value
+		}
+	}'
+}
+
+RATES="B/s=1 kB/s=1000 MB/s=1000000 GB/s=1000000000 KiB/s=1024 MiB/s=1048576 GiB/s=1073741824"
+TIMES="us=1 ms=1000 s=1000000"
+
+# need OPTION SCHEDULER…: some disk has one of them, or the option would do nothing.
+need() {
+	local option=$1 name
+	shift
+	for name; do
+		! grep -qsF "[$name]" /sys/block/*/queue/scheduler || return 0
+	done
+	stop 3 "no disk has the scheduler $1, and nobody else knows $option" "echo $1 > /sys/block/DISK/queue/scheduler   as root"
+}
+
+# take OPTION VALUE: check it, and note what to write where.
+take() {
+	local value
+	case $1 in
+	--rate)
+		value=$(scaled "$2" "$RATES" 1024 8589934592)
+		[ "$value" ] || stop 2 "$1 $2: no rate from 1KiB/s to 8GiB/s" "--rate 10MB/s"
+		need "$1" split-token scs-token
+		settings+=("io.sluice.rate $value")
+		;;
+	--read-deadline | --fsync-deadline)
+		value=$(scaled "$2" "$TIMES" 100 60000000)
+		[ "$value" ] || stop 2 "$1 $2: no time from 100us to 60s" "$1 5ms"
+		need "$1" split-deadline
+		option=${1#--}
+		settings+=("io.sluice.deadline ${option%-deadline}=$value")
+		;;
+	--weight)
+		value=$(scaled "$2" "=1" 1 1000)
+		[ "$value" = "$2" ] || stop 2 "$1 $2: no weight from 1 to 1000" "--weight 200"
+		need "$1" afq cpq
+		settings+=("io.sluice.weight $value")
+		;;
+	*) stop 2 "there is no option $1" "sluice with --help" ;;
+	esac
+}
+
+# Prints the folder in which to make the cgroup.
+parent() {
+	local top own
+	top=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ "$top" ] || stop 3 "no cgroup v2 is mounted" "mount -t cgroup2 none /sys/fs/cgroup   as root"
+	grep -qw io "$top/cgroup.controllers" ||
+		stop 3 "the io controller isn't with cgroup v2 at $top" "systemd.unified_cgroup_hierarchy=1   on the kernel's command line"
+	own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+	own=$top${own%/*}
+	printf '%s\n' "${own%/}"
+}
+
+# enable FOLDER: the io controller for what is below it, and for what is above it first.
+enable() {
+	! grep -qw io "$1/cgroup.subtree_control" || return 0
+	grep -qw io "$1/cgroup.controllers" || enable "${1%/*}"
+	{ echo +io >"$1/cgroup.subtree_control"; } 2>/dev/null ||
+		stop 3 "the io controller can't be enabled below $1" "the same as root"
+}
+
+settings=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	-h | --help)
+		usage
+		exit 0
+		;;
+	--)
+		shift
+		break
+		;;
+	--*=*) take "${1%%=*}" "${1#*=}" ;;
+	-*)
+		[ $# -gt 1 ] || stop 2 "$1 needs a value" "sluice with --help"
+		take "$1" "$2"
+		shift
+		;;
+	*) break ;;
+	esac
+	shift
+done
+[ ${#settings[@]} -gt 0 ] || stop 2 "with what?" "sluice with --rate 10MB/s -- COMMAND"
+[ $# -gt 0 ] || stop 2 "no command is given" "sluice with --rate 10MB/s -- COMMAND"
+type -P -- "$1" >/dev/null || stop 3 "there is no command $1" "type $1"
+
+above=$(parent)
+enable "$above"
+exec {lock}<"$above"
+flock "$lock"
+for old in "$above"/sluice-*; do
+	! grep -qs "populated 0" "$old/cgroup.events" || find "$old" -depth -type d -exec rmdir {} + 2>/dev/null || true
+done
+group=$above/sluice-$$
+mkdir "$group" "$group/run" 2>/dev/null || stop 3 "no cgroup can be made in $above" "the same as root"
+for setting in "${settings[@]}"; do
+	error=$({ echo "${setting#* }" >"$group/${setting%% *}"; } 2>&1) && continue
+	rmdir "$group/run" "$group"
+	stop 3 "the kernel refuses ${setting/ / of }: ${error##*: }" "more time, or the same as root; a rate has no more than 256 cgroups"
+done
+{ echo +io >"$group/cgroup.subtree_control" && echo $$ >"$group/run/cgroup.procs"; } 2>/dev/null || {
+	rmdir "$group/run" "$group"
+	stop 3 "this process can't be moved to $group" "the same as root"
+}
+exec {lock}<&-
+exec "$@"

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# `sluice with` runs a command in a cgroup that has what was asked for, also below another one; whatever it can't do it
+# says, and leaves nothing behind.
+. ./lib.sh
+
+# refused STATUS WHAT TRY OPTION…: a message that has WHAT, and in its second line TRY.
+refused() {
+	want=$1 what=$2 try=$3 status=0
+	shift 3
+	./with.sh "$@" >/tmp/said 2>&1 || status=$?
+	[ $status = "$want" ] || fail "with $*: status $status, not $want: $(cat /tmp/said)"
+	head -n 1 /tmp/said | grep -qF "sluice: " || fail "with $*: $(cat /tmp/said)"
+	head -n 1 /tmp/said | grep -qF -- "$what" || fail "with $*: no '$what' in: $(cat /tmp/said)"
+	sed -n 2p /tmp/said | grep -qF -- "   try: $try" || fail "with $*: no '$try' in: $(cat /tmp/said)"
+	[ "$(wc -l </tmp/said)" = 2 ] || fail "with $*: $(cat /tmp/said)"
+	! ls -d "$G"/*/sluice-* "$G"/sluice-* >/tmp/left 2>/dev/null || fail "with $* leaves $(cat /tmp/left)"
+}
+
+refused 3 "no disk has the scheduler split-token" "echo split-token > /sys/block/DISK/queue/scheduler" --rate 1MB/s -- true
+disk ssd
+scheduler split-token
+umount "$G"
+refused 3 "no cgroup v2 is mounted" "mount -t cgroup2" --rate 1MB/s true
+mount -t cgroup2 none "$G"
+for rate in 1MB 1 ten 1023B/s 8.1GiB/s -1MB/s 1e6B/s '' 1MB/s/s; do
+	refused 2 "--rate $rate: no rate from 1KiB/s to 8GiB/s" "--rate 10MB/s" --rate "$rate" -- true
+done
+refused 2 "with what?" "sluice with --rate 10MB/s" -- true
+refused 2 "with what?" "sluice with --rate 10MB/s"
+refused 2 "no command is given" "sluice with --rate 10MB/s" --rate 1MB/s
+refused 2 "--rate needs a value" "sluice with --help" --rate
+refused 2 "there is no option --rat" "sluice with --help" --rat 1MB/s true
+refused 3 "there is no command nonesuch" "type nonesuch" --rate 1MB/s -- nonesuch
+refused 3 "no disk has the scheduler split-deadline" "echo split-deadline" --fsync-deadline 5ms -- true
+refused 3 "no disk has the scheduler afq" "echo afq" --weight 200 -- true
+./with.sh --help | grep -q '^usage: sluice with' || fail "no help"
+
+# What was asked for is what the cgroup has, to the digit; the status is the command's, and so are its words.
+# shellcheck disable=SC2016
+[ "$(./with.sh --rate 1.5MB/s -- sh -c 'cat $(sed "s,0::,/sys/fs/cgroup,;s,/run,," /proc/self/cgroup)/io.sluice.rate')" = 1500000 ] ||
+	fail "1.5MB/s isn't 1500000"
+for rate in 1KiB/s:1024 8GiB/s:8589934592 2kB/s:2000 3GB/s:3000000000 1MiB/s:1048576 5000B/s:5000; do
+	# shellcheck disable=SC2016
+	got=$(./with.sh "--rate=${rate%:*}" sh -c 'cat "/sys/fs/cgroup/sluice-$$/io.sluice.rate"')
+	[ "$got" = "${rate#*:}" ] || fail "${rate%:*} is $got"
+done
+status=0
+./with.sh --rate 1MB/s -- sh -c 'exit 7' || status=$?
+[ $status = 7 ] || fail "status $status, not 7"
+[ "$(echo x | ./with.sh --rate 1MB/s -- sed 's/x/a  b/')" = "a  b" ] || fail "its input or its words are lost"
+[ "$(./with.sh --rate 1MB/s -- printf '%s|' 'a b' '--' '*')" = "a b|--|*|" ] || fail "its words are changed"
+
+# It holds; also for what is started with a higher one inside.
+file_system
+dd if=/dev/zero of=/tmp/mnt/x bs=1M count=5 conv=fsync 2>/dev/null
+for inner in "" "./with.sh --rate 1GB/s --"; do
+	before=$(awk '{ print int($1 * 1000) }' /proc/uptime)
+	# shellcheck disable=SC2086
+	./with.sh --rate 1MB/s -- $inner dd if=/tmp/mnt/x of=/dev/null bs=64k iflag=direct 2>/dev/null
+	took=$(($(awk '{ print int($1 * 1000) }' /proc/uptime) - before))
+	if [ $took -lt 4000 ] || [ $took -gt 7000 ]; then
+		fail "to read 5 MB at 1 MB/s takes $took ms${inner:+, inside another}"
+	fi
+done
+umount /tmp/mnt
+
+# Empty cgroups go, others stay.
+# shellcheck disable=SC2016
+./with.sh --rate 1MB/s -- sh -c 'echo $$ >/tmp/pid; exec sleep 600' &
+until [ -s /tmp/pid ]; do
+	sleep 0.01
+done
+./with.sh --rate 1MB/s -- true
+./with.sh --rate 1MB/s -- true
+[ "$(find "$G" -maxdepth 1 -name 'sluice-*' | wc -l)" = 2 ] || fail "there are $(ls "$G")"
+[ "$(cat "$G/sluice-$(cat /tmp/pid)/run/cgroup.procs")" = "$(cat /tmp/pid)" ] || fail "who runs is moved"
+kill "$(cat /tmp/pid)"
+wait || true
+rmdir "$G"/sluice-*/run "$G"/sluice-*
+
+# Deadlines, together; and all that is refused changes nothing. Who may set no priorities gets no shorter ones.
+scheduler split-deadline
+refused 2 "--fsync-deadline 99us: no time from 100us to 60s" "--fsync-deadline 5ms" --fsync-deadline 99us -- true
+refused 2 "--read-deadline 1m: no time" "--read-deadline 5ms" --read-deadline 1m -- true
+# shellcheck disable=SC2016
+got=$(./with.sh --read-deadline 0.5ms --fsync-deadline 2s -- sh -c 'cat "/sys/fs/cgroup/sluice-$$/io.sluice.deadline"')
+[ "$got" = "read=500 fsync=2000000" ] || fail "deadlines are $got"
+rmdir "$G"/sluice-*/run "$G"/sluice-*
+mkdir "$G/his"
+echo fsync=5000 >"$G/his/io.sluice.deadline"
+echo +io >"$G/his/cgroup.subtree_control"
+mkdir "$G/his/shell"
+chown -R 65534 "$G/his"
+chown 0 "$G/his/io.sluice.deadline"
+# as_nobody OPTION…
+cat >/tmp/as_nobody <<'end'
+#!/bin/sh
+exec sh -c 'echo $$ >/sys/fs/cgroup/his/shell/cgroup.procs
+	exec setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all ./with.sh "$@"' sh "$@"
+end
+chmod +x /tmp/as_nobody
+status=0
+/tmp/as_nobody --fsync-deadline 1ms -- true 2>/tmp/said || status=$?
+[ $status = 3 ] || fail "who may not has less time: status $status: $(cat /tmp/said)"
+grep -q "refuses io.sluice.deadline of fsync=1000: Operation not permitted" /tmp/said || fail "he is told: $(cat /tmp/said)"
+[ -z "$(find "$G/his" -name 'sluice-*')" ] || fail "what was refused stays"
+/tmp/as_nobody --fsync-deadline 10ms -- true || fail "who may not doesn't get more time"
+status=0
+setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all ./with.sh --fsync-deadline 10ms -- true \
+	2>/tmp/said || status=$?
+[ $status = 3 ] || fail "who owns no cgroup gets one: status $status: $(cat /tmp/said)"
+grep -q "no cgroup can be made in /sys/fs/cgroup" /tmp/said || fail "he is told: $(cat /tmp/said)"
+scheduler none
+rmmod split-token split-deadline
