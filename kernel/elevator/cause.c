@@ -13,7 +13,7 @@
  * cgroup that has one, but who may not set priorities (CAP_SYS_NICE) can but have a longer one
  * than the cgroup above has.
  */
-#include "cause.h"
+#include "cause-file.h"
 
 #include <linux/capability.h>
 #include <linux/cgroup.h>
@@ -422,12 +422,20 @@ EXPORT_SYMBOL_GPL(cause_deadline);
 
 static int __init cause_init(void)
 {
-	return blkcg_policy_register(&cause_policy);
+	int err = cause_file_init();
+
+	if (err)
+		return err;
+	err = blkcg_policy_register(&cause_policy);
+	if (err)
+		cause_file_exit();
+	return err;
 }
 
 static void __exit cause_exit(void)
 {
 	blkcg_policy_unregister(&cause_policy);
+	cause_file_exit();
 }
 
 module_init(cause_init);

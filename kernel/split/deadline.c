@@ -36,6 +36,7 @@
  * Source: the split-level paper, section 5.2; its code had no queue of fsyncs' deadlines.
  * docs/split-deadline.md has the model, and where it departs from the paper.
  */
+#include "../elevator/cause-file.h"
 #include "../elevator/request-set.h"
 #include "forecast.h"
 #include "split.h"
@@ -225,11 +226,13 @@ static unsigned int dl_otherwise_us(const struct dl_data *dl, enum cause_deadlin
 	return READ_ONCE(*knob) * USEC_PER_MSEC;
 }
 
-/* How long an account's read or fsync may take. */
+/* How long an account's read or fsync may take; that of a file, if it isn't NULL. */
 static u64 dl_deadline_ns(const struct dl_data *dl, const struct split_account *account,
-			  enum cause_deadline what)
+			  enum cause_deadline what, const struct file *file)
 {
-	return (u64)cause_deadline(account->css, what, dl_otherwise_us(dl, what)) * NSEC_PER_USEC;
+	unsigned int us = cause_deadline(account->css, what, dl_otherwise_us(dl, what));
+
+	return (u64)cause_file_deadline(file, us) * NSEC_PER_USEC;
 }
 
 static unsigned int dl_class_of(u64 deadline_ns)
@@ -436,7 +439,7 @@ static struct dl_fsync *dl_new_fsync(struct dl_data *dl, u64 deadline_ns, u64 no
 static bool dl_enter(void *data, struct split_call *call)
 {
 	struct dl_data *dl = data;
-	u64 deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC);
+	u64 deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC, call->file);
 	struct split_dirt dirt = {};
 	struct dl_fsync *fsync;
 	unsigned long flags;
@@ -882,7 +885,10 @@ static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadli
 {
 	unsigned int otherwise = dl_otherwise_us(dl, what), us = otherwise;
 	struct cgroup_subsys_state *css;
+	u64 private = 0;
 
+	if (what == CAUSE_FSYNC && split_inside(dl->device, &private) && private)
+		return ((struct dl_fsync *)private)->class;
 	if (atomic_read(&cause_settings)) {
 		rcu_read_lock();
 		cause_meet(&css);
@@ -936,7 +942,7 @@ static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 		return;
 	}
 	if (!(current->flags & PF_KTHREAD))
-		deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_FSYNC);
+		deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_FSYNC, NULL);
 	dl_put(rq, DL_WAITING, dl_class_of(deadline_ns), now_ns + deadline_ns);
 }
 
@@ -951,7 +957,7 @@ static void dl_sort(struct dl_data *dl, struct request *rq, u64 now_ns)
 		dl_sort_write(dl, rq, now_ns);
 		return;
 	}
-	deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_READ);
+	deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_READ, NULL);
 	dl_put(rq, DL_WAITING, dl_class_of(deadline_ns), now_ns + deadline_ns);
 }
 

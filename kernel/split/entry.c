@@ -189,6 +189,7 @@ static int split_fsync(struct file *file, loff_t start, loff_t end, int datasync
 		.kind = SPLIT_FSYNC,
 		.sb = file_inode(file)->i_sb,
 		.inode = file_inode(file),
+		.file = file,
 		.pos = start,
 		.bytes = end == LLONG_MAX ? end : end - start + 1,
 	};

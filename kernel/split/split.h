@@ -148,6 +148,7 @@ struct split_account {
  * @account: the caller's; the call has a reference
  * @sb: the file system
  * @inode: of a write, fsync, store or read, else NULL
+ * @file: of an fsync, else NULL
  * @pos: where a write or read begins, as far as is known before it does; bytes
  * @bytes: length of a write or read; of an fsync's range, LLONG_MAX if to the end
  * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
@@ -174,6 +175,7 @@ struct split_call {
 	struct split_account *account;
 	struct super_block *sb;
 	struct inode *inode;
+	struct file *file;
 	loff_t pos;
 	loff_t bytes;
 	bool durable;

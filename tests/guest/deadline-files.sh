@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh disable=SC2016
+# debug
+# /dev/sluice gives an open file a deadline of its own, to those who may have it, as long as it is open; what isn't one is
+# refused, and nothing changes.
+. ./lib.sh
+
+trace=/sys/kernel/tracing
+
+# ask: perl that knows deadline(S, F, US), the error that it gives, 0 if it is taken; opened() a new /dev/sluice; and
+# durable(F), which writes and makes it durable.
+cat >/tmp/Ask.pm <<'end'
+use IO::Handle;
+sub opened { open(my $s, "+<", "/dev/sluice") or die "$!"; $s }
+sub deadline { ioctl($_[0], 0x4008e501, pack("lL", $_[1] =~ /^-?[0-9]+$/ ? $_[1] : fileno($_[1]), $_[2])) ? 0 : $! + 0 }
+sub durable { syswrite($_[0], "x" x 4096) == 4096 or die; $_[0]->sync or die "$!" }
+sub expect { $_[1] == $_[2] or die "$_[0]: error $_[1], not $_[2]\n" }
+open(LOG, ">", "/tmp/mnt/log") or die;
+open(TABLE, ">", "/tmp/mnt/table") or die;
+1;
+end
+
+# deadlines: of the fsyncs since the last time, in ms.
+deadlines() {
+	sed -n 's/.* deadline=\([0-9]*\).*/\1/p' $trace/trace | awk '{ printf "%s%g", n++ ? " " : "", $1 / 1000000 }'
+	echo >$trace/trace
+}
+
+# expect_deadlines TEXT PERL [COMMAND…]: of the fsyncs that it makes, by that command.
+expect_deadlines() {
+	want=$1 code=$2
+	shift 2
+	"$@" perl -I/tmp -e "use Ask; $code" || fail "$code"
+	got=$(deadlines)
+	[ "$got" = "$want" ] || fail "$code: deadlines are $got, not $want"
+}
+
+disk ssd
+scheduler split-deadline
+file_system
+echo 1 >$trace/events/sluice/deadline_fsync/enable
+[ "$(stat -c %a /dev/sluice)" = 666 ] || fail "mode $(stat -c %a /dev/sluice)"
+
+# One file's is another one's no matter; it ends when /dev/sluice is closed, and can be changed before.
+expect_deadlines "100 5 100 7 100" 'durable(*LOG); my $s = opened(); expect("5 ms", deadline($s, *LOG, 5000), 0);
+	durable(*LOG); durable(*TABLE); expect("7 ms", deadline($s, *LOG, 7000), 0); durable(*LOG); undef $s; durable(*LOG)'
+# Another descriptor of the same open file has it too, another opening of the file hasn't.
+expect_deadlines "5 100" 'my $s = opened(); deadline($s, *LOG, 5000); open(DUP, ">&", *LOG) or die; durable(*DUP);
+	open(OTHER, ">", "/tmp/mnt/log") or die; durable(*OTHER)'
+# It goes to another file.
+expect_deadlines "100 5" 'my $s = opened(); deadline($s, *LOG, 3000); expect("another", deadline($s, *TABLE, 5000), 0);
+	durable(*LOG); durable(*TABLE)'
+# What is durable by O_SYNC has it too.
+expect_deadlines "5" 'use Fcntl; sysopen(SYNC, "/tmp/mnt/sync", O_WRONLY | O_CREAT | O_SYNC) or die; my $s = opened();
+	deadline($s, *SYNC, 5000); syswrite(SYNC, "x" x 4096) == 4096 or die'
+
+# EBADF 9, EBUSY 16, EINVAL 22, ENOTTY 25, ERANGE 34.
+expect_deadlines "5 100" 'my $s = opened(); my $t = opened(); deadline($s, *LOG, 5000);
+	for (0, 99, 60000001, 4294967295) { expect($_, deadline($s, *LOG, $_), 34) }
+	expect("no file", deadline($s, -1, 5000), 9);
+	expect("not open", deadline($s, 999, 5000), 9);
+	opendir(DIR, "/tmp/mnt"); open(READ, "<", "/tmp/mnt/log") or die;
+	expect("read only", deadline($s, *READ, 5000), 22);
+	expect("a device", deadline($s, $s, 5000), 22);
+	open(NULL, ">", "/dev/null") or die;
+	expect("another device", deadline($s, *NULL, 5000), 22);
+	expect("two", deadline($t, *LOG, 3000), 16);
+	my $arg = "x" x 16; for (0x4008e502, 0x4010e501) { expect($_, (ioctl($s, $_, $arg) ? 0 : $! + 0), 25) }
+	durable(*LOG); durable(*TABLE)'
+
+# Who may set no priorities gets no less time, but more.
+cat >/tmp/as_nobody <<'end'
+#!/bin/sh
+exec setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all "$@"
+end
+chmod +x /tmp/as_nobody
+chmod 777 /tmp/mnt
+rm /tmp/mnt/log /tmp/mnt/table /tmp/mnt/sync
+expect_deadlines "100 3000" 'my $s = opened(); expect("less", deadline($s, *LOG, 5000), 0); durable(*LOG);
+	expect("more", deadline($s, *LOG, 3000000), 0); durable(*LOG)' /tmp/as_nobody
+
+# A thousand at a time, while others come and go, and their processes are killed.
+for _ in 1 2 3 4; do
+	perl -I/tmp -e 'use Ask; while (1) { my @kept;
+		for (1 .. 250) { open(my $f, ">", "/tmp/mnt/$$.$_") or die; my $s = opened();
+			expect("one of many", deadline($s, $f, 5000), 0); $_ % 50 or durable($f); push @kept, $s } }' &
+done
+sleep 5
+# shellcheck disable=SC2046
+kill -KILL $(pgrep perl)
+wait || true
+deadlines | tr ' ' '\n' | sort -u | grep -qx 5 || fail "none of many has its deadline"
+
+# It keeps the file open, and nothing else.
+perl -I/tmp -e 'use Ask; our $s = opened(); deadline($s, *LOG, 5000); close(LOG); close(TABLE); open(R, ">", "/tmp/ready");
+	sleep 600' &
+until [ -e /tmp/ready ]; do
+	sleep 0.01
+done
+if umount /tmp/mnt 2>/dev/null; then
+	fail "a file that has a deadline is unmounted"
+fi
+if rmmod sluice-cause 2>/dev/null; then
+	fail "the module goes while /dev/sluice is open"
+fi
+kill $!
+wait || true
+umount /tmp/mnt
+scheduler none
+rmmod split-deadline split sluice-cause
+[ ! -e /dev/sluice ] || fail "/dev/sluice stays"
