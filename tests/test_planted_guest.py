@@ -278,6 +278,11 @@ CAUSE = (
     ),
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
+FILES = (
+    ("less-for-anybody", "found->capable ? found->us : max(found->us, otherwise)", "found->us"),
+    ("kept-open", "\tfput(entry->file);\n\tkfree_rcu(entry, rcu);\n", "\tkfree_rcu(entry, rcu);\n"),
+    ("any-file", "S_ISREG(file_inode(file)->i_mode) && ", ""),
+)
 # In what elevators share, a bug is planted for each of them.
 SHARED = (
     ("last-come-first", "h", "list_add_tail(&rq->queuelist, &", "list_add(&rq->queuelist, &", "{}-order"),
@@ -320,6 +325,10 @@ BUGS = (
         for name, file, right, wrong, test in SPLIT
     ),
     *(Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, test) for name, right, wrong, test in CAUSE),
+    *(
+        Bug(name, "sluice-cause", "kernel/elevator/cause-file.c", right, wrong, "deadline-files")
+        for name, right, wrong in FILES
+    ),
     *(
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))
         for name, suffix, right, wrong, test in SHARED
