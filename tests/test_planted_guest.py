@@ -161,7 +161,7 @@ DEADLINE = (
         "late-goes-first",
         "\t\tleft = min(left, dl_leaves(dl, class, now_ns));\n\t}\n\treturn NULL;",
         "\t}\n\treturn NULL;",
-        "deadline-order",
+        "deadline-fsync",
     ),
     (
         "never-held",

@@ -121,6 +121,10 @@ for load in burst files names grow; do
 		fail "mq-deadline takes $theirs ms: this is no test"
 done
 in_time reads burst 6000
+# Who asks for what can't be is late, at nobody's cost who has less time.
+echo fsync=200000 >"$G/b/io.sluice.deadline"
+in_time append burst 60000
+echo fsync=6000000 >"$G/b/io.sluice.deadline"
 umount /tmp/mnt
 
 # What a commit waits for: the data of each block that was allocated.

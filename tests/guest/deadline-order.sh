@@ -75,6 +75,14 @@ wait
 between short 50 350
 between late 1900 2500
 
+# Of those with the same deadline the one goes in time that a reader in sequence, always nearer, would leave behind.
+echo read=600000 >"$G/b/io.sluice.deadline"
+reads flow b --rw=read --offset=64m --size=64m --iodepth=4 --number_ios=60
+sleep 0.5
+reads far b --size=1m --number_ios=1
+wait
+between far 300 700
+
 # Who has a minute waits while others with little time want more than there is, but not for as long as they do.
 echo read=default >"$G/b/io.sluice.deadline"
 echo read=300000 >"$G/a/io.sluice.deadline"
