@@ -279,9 +279,11 @@ CAUSE = (
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 FILES = (
-    ("less-for-anybody", "found->capable ? found->us : max(found->us, otherwise)", "found->us"),
+    ("less-for-anybody", "us = max(found->us, otherwise)", "us = found->us"),
+    ("everybodys-matter", " && uid_eq(found->uid, current_fsuid())", ""),
     ("kept-open", "\tfput(entry->file);\n\tkfree_rcu(entry, rcu);\n", "\tkfree_rcu(entry, rcu);\n"),
     ("any-file", "S_ISREG(file_inode(file)->i_mode) && ", ""),
+    ("any-file-system", "file_inode(file)->i_sb->s_bdev &&\n\t    ", ""),
 )
 # In what elevators share, a bug is planted for each of them.
 SHARED = (

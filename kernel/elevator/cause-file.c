@@ -4,12 +4,14 @@
  *
  * Each opening of it can give one file a deadline, and has a reference to that file: what is
  * kept is bounded by how many files a process may have open, and goes when the process does.
- * Only regular files: so no file refers to itself.
+ * Only regular files of a file system on a disk: /dev/sluice isn't one, nor is anything that
+ * may refer to it, so no file refers to itself.
  */
 #include "cause-file.h"
 #include "cause-ioctl.h"
 
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -24,6 +26,7 @@
  * @file: whose; with a reference
  * @us: microseconds
  * @capable: whoever said so may have any
+ * @uid: who said so: else it is nobody's matter but his
  * @node: in cause_files, by @file
  * @rcu: frees it
  */
@@ -31,6 +34,7 @@ struct cause_file {
 	struct file *file;
 	unsigned int us;
 	bool capable;
+	kuid_t uid;
 	struct rhash_head node;
 	struct rcu_head rcu;
 };
@@ -50,7 +54,7 @@ static DEFINE_MUTEX(cause_file_lock); /* guards each opening's private_data */
  * @file: the file, with a reference; NULL: there is none
  * @otherwise: its cgroup's deadline, microseconds
  *
- * In any context.  Return: microseconds.
+ * In the caller's context.  Return: microseconds.
  */
 unsigned int cause_file_deadline(const struct file *file, unsigned int otherwise)
 {
@@ -61,8 +65,10 @@ unsigned int cause_file_deadline(const struct file *file, unsigned int otherwise
 		return otherwise;
 	rcu_read_lock();
 	found = rhashtable_lookup(&cause_files, &file, cause_file_params);
-	if (found)
-		us = found->capable ? found->us : max(found->us, otherwise);
+	if (found && found->capable)
+		us = found->us;
+	else if (found && uid_eq(found->uid, current_fsuid()))
+		us = max(found->us, otherwise);
 	rcu_read_unlock();
 	return us;
 }
@@ -88,7 +94,8 @@ static struct file *cause_file_get(const struct sluice_file_deadline *asked)
 	file = fget(asked->fd);
 	if (!file)
 		return ERR_PTR(-EBADF);
-	if (S_ISREG(file_inode(file)->i_mode) && file->f_mode & FMODE_WRITE)
+	if (S_ISREG(file_inode(file)->i_mode) && file_inode(file)->i_sb->s_bdev &&
+	    file->f_mode & FMODE_WRITE)
 		return file;
 	fput(file);
 	return ERR_PTR(-EINVAL);
@@ -139,6 +146,7 @@ static long cause_file_ioctl(struct file *device, unsigned int command, unsigned
 	}
 	entry->us = asked.fsync_us;
 	entry->capable = capable(CAP_SYS_NICE);
+	entry->uid = current_fsuid();
 	mutex_lock(&cause_file_lock);
 	err = cause_file_set(device, entry);
 	mutex_unlock(&cause_file_lock);

@@ -10,7 +10,8 @@
 
 /**
  * struct sluice_file_deadline - how long the fsyncs of an open file may take
- * @fd: a regular file, open for writing
+ * @fd: a regular file of a file system on a disk, open for writing; of an overlay the file
+ *	below
  * @fsync_us: microseconds, 100 to 60000000
  */
 struct sluice_file_deadline {
@@ -19,13 +20,13 @@ struct sluice_file_deadline {
 };
 
 /*
- * It holds until /dev/sluice, as it was opened for this, is closed, and keeps the file open so
- * long; another one takes its place.  Whoever has no CAP_SYS_NICE gets no less time than his
- * cgroup has.
+ * It holds until /dev/sluice, as it was opened for this, is closed by all who have inherited it,
+ * and keeps the file open so long, with its locks; another one takes its place.  Whoever has no
+ * CAP_SYS_NICE gets no less time than his cgroup has, and only for fsyncs of his own user.
  *
- * EBADF: no such descriptor; EINVAL: not a regular file, or not open for writing; ERANGE: no
+ * EBADF: no such descriptor; EINVAL: not such a file, or not open for writing; ERANGE: no
  * such deadline; EBUSY: the file has one by another /dev/sluice; ENOMEM.
  */
-#define SLUICE_FILE_DEADLINE _IOW(0xe5, 0x01, struct sluice_file_deadline)
+#define SLUICE_FILE_DEADLINE _IOW(0xdb, 0x01, struct sluice_file_deadline)
 
 #endif

@@ -422,20 +422,21 @@ EXPORT_SYMBOL_GPL(cause_deadline);
 
 static int __init cause_init(void)
 {
-	int err = cause_file_init();
+	int err = blkcg_policy_register(&cause_policy);
 
 	if (err)
 		return err;
-	err = blkcg_policy_register(&cause_policy);
+	/* The last: from then on somebody may have it open. */
+	err = cause_file_init();
 	if (err)
-		cause_file_exit();
+		blkcg_policy_unregister(&cause_policy);
 	return err;
 }
 
 static void __exit cause_exit(void)
 {
-	blkcg_policy_unregister(&cause_policy);
 	cause_file_exit();
+	blkcg_policy_unregister(&cause_policy);
 }
 
 module_init(cause_init);

@@ -12,7 +12,7 @@ trace=/sys/kernel/tracing
 cat >/tmp/Ask.pm <<'end'
 use IO::Handle;
 sub opened { open(my $s, "+<", "/dev/sluice") or die "$!"; $s }
-sub deadline { ioctl($_[0], 0x4008e501, pack("lL", $_[1] =~ /^-?[0-9]+$/ ? $_[1] : fileno($_[1]), $_[2])) ? 0 : $! + 0 }
+sub deadline { ioctl($_[0], 0x4008db01, pack("lL", $_[1] =~ /^-?[0-9]+$/ ? $_[1] : fileno($_[1]), $_[2])) ? 0 : $! + 0 }
 sub durable { syswrite($_[0], "x" x 4096) == 4096 or die; $_[0]->sync or die "$!" }
 sub expect { $_[1] == $_[2] or die "$_[0]: error $_[1], not $_[2]\n" }
 open(LOG, ">", "/tmp/mnt/log") or die;
@@ -64,8 +64,12 @@ expect_deadlines "5 100" 'my $s = opened(); my $t = opened(); deadline($s, *LOG,
 	expect("a device", deadline($s, $s, 5000), 22);
 	open(NULL, ">", "/dev/null") or die;
 	expect("another device", deadline($s, *NULL, 5000), 22);
+	system("mkfifo /tmp/mnt/fifo"); open(FIFO, "+<", "/tmp/mnt/fifo") or die;
+	expect("no regular file", deadline($s, *FIFO, 5000), 22);
+	open(TMPFS, ">", "/dev/shm/x") or die;
+	expect("no disk", deadline($s, *TMPFS, 5000), 22);
 	expect("two", deadline($t, *LOG, 3000), 16);
-	my $arg = "x" x 16; for (0x4008e502, 0x4010e501) { expect($_, (ioctl($s, $_, $arg) ? 0 : $! + 0), 25) }
+	my $arg = "x" x 16; for (0x4008db02, 0x4010db01) { expect($_, (ioctl($s, $_, $arg) ? 0 : $! + 0), 25) }
 	durable(*LOG); durable(*TABLE)'
 
 # Who may set no priorities gets no less time, but more.
@@ -75,9 +79,12 @@ exec setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all "$
 end
 chmod +x /tmp/as_nobody
 chmod 777 /tmp/mnt
-rm /tmp/mnt/log /tmp/mnt/table /tmp/mnt/sync
+rm /tmp/mnt/log /tmp/mnt/table /tmp/mnt/sync /tmp/mnt/fifo
 expect_deadlines "100 3000" 'my $s = opened(); expect("less", deadline($s, *LOG, 5000), 0); durable(*LOG);
 	expect("more", deadline($s, *LOG, 3000000), 0); durable(*LOG)' /tmp/as_nobody
+# Whom he hands the file to isn't slowed down by that.
+expect_deadlines "3000 100" 'my $s = opened(); $) = $> = 65534; my $t = opened(); expect("his", deadline($t, *LOG, 3000000), 0);
+	durable(*LOG); $> = 0; durable(*LOG)'
 
 # A thousand at a time, while others come and go, and their processes are killed.
 for _ in 1 2 3 4; do
@@ -86,6 +93,7 @@ for _ in 1 2 3 4; do
 			expect("one of many", deadline($s, $f, 5000), 0); $_ % 50 or durable($f); push @kept, $s } }' &
 done
 sleep 5
+[ "$(pgrep -c perl)" = 4 ] || fail "of four are left $(pgrep -c perl)"
 # shellcheck disable=SC2046
 kill -KILL $(pgrep perl)
 wait || true
