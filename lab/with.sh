@@ -8,6 +8,7 @@
 #
 # Empty ones are removed by the next "with".
 set -euo pipefail
+shopt -s extglob
 
 usage() {
 	cat <<-end
@@ -30,7 +31,7 @@ stop() {
 
 # scaled TEXT UNITS LEAST MOST: a number with a unit, as "10MB/s" of "B/s=1 MB/s=1000000", within limits; nothing if it isn't.
 scaled() {
-	awk -v text="$1" -v units="$2" -v least="$3" -v most="$4" 'BEGIN {
+	LC_ALL=C awk -v text="$1" -v units="$2" -v least="$3" -v most="$4" 'BEGIN {
 		if (!match(text, /^[0-9]+(\.[0-9]+)?/)) exit
 		for (n = split(units, unit, " "); n; n--) {
 			split(unit[n], part, "=")
@@ -72,7 +73,7 @@ take() {
 		;;
 	--weight)
 		value=$(scaled "$2" "=1" 1 1000)
-		[ "$value" = "$2" ] || stop 2 "$1 $2: no weight from 1 to 1000" "--weight 200"
+		[ "$value" = "${2:-none}" ] || stop 2 "$1 $2: no weight from 1 to 1000" "--weight 200"
 		need "$1" afq cpq
 		settings+=("io.sluice.weight $value")
 		;;
@@ -96,8 +97,9 @@ parent() {
 enable() {
 	! grep -qw io "$1/cgroup.subtree_control" || return 0
 	grep -qw io "$1/cgroup.controllers" || enable "${1%/*}"
-	{ echo +io >"$1/cgroup.subtree_control"; } 2>/dev/null ||
-		stop 3 "the io controller can't be enabled below $1" "the same as root"
+	local error
+	error=$({ echo +io >"$1/cgroup.subtree_control"; } 2>&1) ||
+		stop 3 "the io controller can't be enabled below $1: ${error##*: }" "the same as root, and from a cgroup above which no process is"
 }
 
 settings=()
@@ -128,12 +130,17 @@ type -P -- "$1" >/dev/null || stop 3 "there is no command $1" "type $1"
 above=$(parent)
 enable "$above"
 exec {lock}<"$above"
-flock "$lock"
-for old in "$above"/sluice-*; do
+flock -w 10 "$lock" || stop 3 "somebody keeps $above locked" "fuser -v $above   as root"
+for old in "$above"/sluice-+([0-9]); do
+	[ -d "$old/run" ] || continue
 	! grep -qs "populated 0" "$old/cgroup.events" || find "$old" -depth -type d -exec rmdir {} + 2>/dev/null || true
 done
 group=$above/sluice-$$
-mkdir "$group" "$group/run" 2>/dev/null || stop 3 "no cgroup can be made in $above" "the same as root"
+error=$(mkdir "$group" "$group/run" 2>&1) || {
+	rmdir "$group" 2>/dev/null || true
+	error=${error%%$'\n'*}
+	stop 3 "no cgroup can be made in $above: ${error##*: }" "the same as root"
+}
 for setting in "${settings[@]}"; do
 	error=$({ echo "${setting#* }" >"$group/${setting%% *}"; } 2>&1) && continue
 	rmdir "$group/run" "$group"

@@ -119,6 +119,9 @@ def test_with_runs_where_there_is_no_python(tmp_path: Path) -> None:
     command: list[str | Path] = [TOP / "sluice", "with", "--rate", "10MB", "--", "true"]
     env = _host(tmp_path, "bash", "env", "dirname", "readlink", "awk", "grep")
     (tmp_path / "python3").unlink()
+    # A service of root's may have none of these.
+    for name in ("HOME", "XDG_CACHE_HOME", "SLUICE_CACHE"):
+        env.pop(name, None)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "sluice: --rate 10MB: no rate from 1KiB/s to 8GiB/s\n   try: --rate 10MB/s\n"

@@ -23,18 +23,12 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
-# Somebody with little time makes small things durable all the time: until `enough`.
+# Somebody with little time makes small things durable all the time, until there is /tmp/enough.
 small() {
 	in_group a fio --name=small --directory=/tmp/mnt --size=1m --rw=randwrite --bs=4k --fsync=1 --time_based --runtime=600 \
 		--trigger-file=/tmp/enough --output=/out/fio-a &
 	small=$!
 	sleep 0.2
-}
-
-enough() {
-	touch /tmp/enough
-	wait $small || fail "fio: $(cat /out/fio-a)"
-	rm /tmp/enough
 }
 
 # big COMMAND…: it makes much durable beside that, and its fsync is held.
@@ -95,14 +89,17 @@ echo freezer >/sys/power/pm_test
 echo freeze >/sys/power/state || fail "the machine isn't suspended"
 wait $big || fail "what was held fails after a suspend: $(cat /tmp/said)"
 
-# Another one fills the file system, and has no memory.
+# Others fill the file system, and are killed for memory; he has little himself.
 echo +memory >"$G/cgroup.subtree_control"
 echo 16M >"$G/b/memory.max"
+mkdir "$G/c"
+echo 16M >"$G/c/memory.max"
 big perl /tmp/burst /tmp/mnt/big
-in_group b dd if=/dev/zero of=/tmp/mnt/full bs=64k 2>/dev/null && fail "it isn't full"
-in_group b perl -e 'my @memory = (1) x 4000000' 2>/dev/null && fail "there is memory"
+dd if=/dev/zero of=/tmp/mnt/full bs=64k 2>/tmp/log && fail "it isn't full"
+grep -q "No space left" /tmp/log || fail "it isn't full: $(cat /tmp/log)"
+in_group c perl -e 'my @memory = (1) x 4000000' 2>/dev/null && fail "there is memory"
 dmesg | grep -q "Memory cgroup out of memory" || fail "nobody was killed for memory"
-wait $big || ! [ -s /tmp/said ] || fail "the held one fails: $(cat /tmp/said)"
+wait $big || fail "the held one fails: $(cat /tmp/said)"
 echo max >"$G/b/memory.max"
 rm /tmp/mnt/full
 

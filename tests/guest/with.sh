@@ -26,6 +26,9 @@ mount -t cgroup2 none "$G"
 for rate in 1MB 1 ten 1023B/s 8.1GiB/s -1MB/s 1e6B/s '' 1MB/s/s; do
 	refused 2 "--rate $rate: no rate from 1KiB/s to 8GiB/s" "--rate 10MB/s" --rate "$rate" -- true
 done
+for weight in '' 0 1001 5.5 ten; do
+	refused 2 "--weight $weight: no weight from 1 to 1000" "--weight 200" "--weight=$weight" -- true
+done
 refused 2 "with what?" "sluice with --rate 10MB/s" -- true
 refused 2 "with what?" "sluice with --rate 10MB/s"
 refused 2 "no command is given" "sluice with --rate 10MB/s" --rate 1MB/s
@@ -65,7 +68,8 @@ for inner in "" "./with.sh --rate 1GB/s --"; do
 done
 umount /tmp/mnt
 
-# Empty cgroups go, others stay.
+# Empty cgroups go, others stay, and so do those that aren't ours.
+mkdir "$G/sluice-backup" "$G/sluice-7"
 # shellcheck disable=SC2016
 ./with.sh --rate 1MB/s -- sh -c 'echo $$ >/tmp/pid; exec sleep 600' &
 until [ -s /tmp/pid ]; do
@@ -73,11 +77,31 @@ until [ -s /tmp/pid ]; do
 done
 ./with.sh --rate 1MB/s -- true
 ./with.sh --rate 1MB/s -- true
+[ -d "$G/sluice-backup" ] || fail "somebody else's cgroup has gone"
+rmdir "$G/sluice-backup" "$G/sluice-7"
 [ "$(find "$G" -maxdepth 1 -name 'sluice-*' | wc -l)" = 2 ] || fail "there are $(ls "$G")"
 [ "$(cat "$G/sluice-$(cat /tmp/pid)/run/cgroup.procs")" = "$(cat /tmp/pid)" ] || fail "who runs is moved"
 kill "$(cat /tmp/pid)"
 wait || true
 rmdir "$G"/sluice-*/run "$G"/sluice-*
+
+# Who keeps it from working is named, and so is what the kernel says; a lock isn't waited for in vain.
+flock "$G" sleep 600 &
+sleep 0.2
+refused 3 "somebody keeps $G locked" "fuser -v $G" --rate 1MB/s -- true
+pkill sleep
+wait || true
+mkdir "$G/full" "$G/full/shell"
+# shellcheck disable=SC2016
+sh -c 'echo $$ >/sys/fs/cgroup/full/cgroup.procs; exec sleep 600' &
+sleep 0.2
+# shellcheck disable=SC2016
+status=0
+sh -c 'echo $$ >/sys/fs/cgroup/full/shell/cgroup.procs; exec ./with.sh --rate 1MB/s -- true' 2>/tmp/said || status=$?
+[ $status = 3 ] || fail "a cgroup with processes has others with settings: status $status: $(cat /tmp/said)"
+grep -q "enabled below $G/full: Device or resource busy" /tmp/said || fail "it is told: $(cat /tmp/said)"
+pkill sleep
+wait || true
 
 # Deadlines, together; and all that is refused changes nothing. Who may set no priorities gets no shorter ones.
 scheduler split-deadline
@@ -110,6 +134,6 @@ status=0
 setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all ./with.sh --fsync-deadline 10ms -- true \
 	2>/tmp/said || status=$?
 [ $status = 3 ] || fail "who owns no cgroup gets one: status $status: $(cat /tmp/said)"
-grep -q "no cgroup can be made in /sys/fs/cgroup" /tmp/said || fail "he is told: $(cat /tmp/said)"
+grep -q "no cgroup can be made in /sys/fs/cgroup: Permission denied" /tmp/said || fail "he is told: $(cat /tmp/said)"
 scheduler none
 rmmod split-token split-deadline
