@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every script of tests/guest in a guest, on every kernel: it passes, and the kernel has nothing to complain about.
 
-The head of a script may say: `# kernels: 6.12` (only there), `# schedulers: mq-prio cpq` (with each, as $SCHEDULER),
+The head of a script may say: `# kernels: 6.12` (only there), `# schedulers: mq-prio cpq` (with each, as $SCHEDULER;
+on other kernels than the default the first alone, the rest is long),
 `# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long), `# dmesg: PATTERN` (complaints that the test provokes),
 `# debug` (where there may be a deadlock: on the debug kernel too, which is long).
 """
@@ -64,6 +65,12 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
     return [line for line in trouble if not (expected and re.search(expected, line))]
 
 
+def is_long(told: Head, kernel: str, scheduler: str) -> bool:
+    """Whether only check-full runs it: of several schedulers all are tried on one kernel, and one on the others."""
+    others = kernel != kernels.DEFAULT and scheduler not in ("", *told.schedulers[:1])
+    return told.full or others or kernel == kernels.DEBUG.name
+
+
 def cases() -> list[object]:
     """Each script with each kernel and scheduler that it asks for."""
     marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
@@ -73,7 +80,7 @@ def cases() -> list[object]:
             kernel,
             scheduler,
             id="-".join(filter(None, (script.stem, scheduler, kernel))),
-            marks=[pytest.mark.full] if told.full or kernel == kernels.DEBUG.name else [],
+            marks=[pytest.mark.full] if is_long(told, kernel, scheduler) else [],
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
@@ -105,6 +112,14 @@ def test_head_is_read() -> None:
     text = "#!/bin/sh\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# full\n# debug\n# dmesg: I/O error\n"
     assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, True, "I/O error")
     assert head("echo") == Head()
+
+
+def test_of_several_schedulers_one_is_tried_on_each_kernel() -> None:
+    told = head("# schedulers: bfq cpq")
+    assert [is_long(told, *of) for of in (("6.12", "bfq"), ("6.12", "cpq"), ("6.1", "bfq"))] == [False] * 3
+    assert is_long(told, "6.1", "cpq")
+    assert not is_long(Head(), "6.1", "")
+    assert is_long(Head(debug=True), kernels.DEBUG.name, "")
 
 
 def test_complaints_are_found_and_excused() -> None:
