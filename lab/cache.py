@@ -137,8 +137,10 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _force(function: Callable[[str], object], path: str, _why: object) -> None:
-    """Retry a removal that a read-only folder refused."""
+def _force(function: Callable[[str], object], path: str, why: tuple[type[BaseException], object, object]) -> None:
+    """Retry a removal that a read-only folder refused; another process that sweeps may have been first."""
+    if issubclass(why[0], FileNotFoundError):
+        return
     os.chmod(os.path.dirname(path), 0o700)
     function(path)
 

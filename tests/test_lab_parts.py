@@ -8,6 +8,7 @@ import filecmp
 import io
 import struct
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,18 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
 
     with pytest.raises(HostFull, match="is full"):
         cache.once(tmp_path / "thing", full)
+
+
+def test_what_several_remove_at_once_is_gone(tmp_path: Path) -> None:
+    """As two that sweep after one that was killed."""
+    tree = tmp_path / "run"
+    for name in ("a", "b", "c"):
+        (tree / name).mkdir(parents=True)
+        for number in range(300):
+            (tree / name / str(number)).touch()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(cache.remove, [tree] * 4))
+    assert not tree.exists()
 
 
 def test_scratch_of_a_killed_run_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
