@@ -56,7 +56,7 @@ need() {
 
 # take OPTION VALUE: check it, and note what to write where.
 take() {
-	local value
+	local value option
 	case $1 in
 	--rate)
 		value=$(scaled "$2" "$RATES" 1024 8589934592)
@@ -99,7 +99,7 @@ enable() {
 	grep -qw io "$1/cgroup.controllers" || enable "${1%/*}"
 	local error
 	error=$({ echo +io >"$1/cgroup.subtree_control"; } 2>&1) ||
-		stop 3 "the io controller can't be enabled below $1: ${error##*: }" "the same as root, and from a cgroup above which no process is"
+		stop 3 "the io controller can't be enabled below $1: ${error##*: }" "sudo sluice with …   from a cgroup that no process is in above"
 }
 
 settings=()
@@ -139,16 +139,16 @@ group=$above/sluice-$$
 error=$(mkdir "$group" "$group/run" 2>&1) || {
 	rmdir "$group" 2>/dev/null || true
 	error=${error%%$'\n'*}
-	stop 3 "no cgroup can be made in $above: ${error##*: }" "the same as root"
+	stop 3 "no cgroup can be made in $above: ${error##*: }" "sudo sluice with …"
 }
 for setting in "${settings[@]}"; do
 	error=$({ echo "${setting#* }" >"$group/${setting%% *}"; } 2>&1) && continue
 	rmdir "$group/run" "$group"
-	stop 3 "the kernel refuses ${setting/ / of }: ${error##*: }" "more time, or the same as root; a rate has no more than 256 cgroups"
+	stop 3 "the kernel refuses ${setting/ / of }: ${error##*: }" "sudo sluice with …   or more time; 256 cgroups at most have a rate"
 done
 { echo +io >"$group/cgroup.subtree_control" && echo $$ >"$group/run/cgroup.procs"; } 2>/dev/null || {
 	rmdir "$group/run" "$group"
-	stop 3 "this process can't be moved to $group" "the same as root"
+	stop 3 "this process can't be moved to $group" "sudo sluice with …"
 }
 exec {lock}<&-
 exec "$@"
