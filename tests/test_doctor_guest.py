@@ -14,7 +14,7 @@ from lab import doctor, job, kernels, modules
 from lab.disk import CLASSES
 
 # see NAME SECONDS FIO_OPTION…: run fio, and copy what the doctor reads, as it is at the start and at the end of that
-# time, and ten looks in between.
+# time, and forty looks in between.
 HEAD = r"""
 . ./lib.sh
 copy() {
@@ -43,12 +43,12 @@ see() {
 	sleep 1
 	folder=/out/$name/00
 	snapshot
-	for look in 01 02 03 04 05 06 07 08 09 10; do
-		sleep "$(echo "$seconds" | awk '{ print $1 / 10 }')"
+	for look in $(seq -w 1 40); do
+		sleep "$(echo "$seconds" | awk '{ print $1 / 40 }')"
 		folder=/out/$name/$look
 		glance
 	done
-	folder=/out/$name/11
+	folder=/out/$name/41
 	snapshot
 	kill "$fio"
 	wait "$fio" || true
