@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
 # A appends 4 KiB and makes it durable, again and again; beside it, if BIG isn't empty, B from time to time writes 1024
-# blocks to random places of a file of 2 GiB and makes them durable. Each has the paper's deadline (Table 3).
+# blocks to random places of a file of 2 GiB, and makes them durable (fsync) or leaves them to the kernel (writeback).
+# Each has the paper's deadline (Table 3).
 if [ "$FS" = xfs ]; then
 	mkfs.xfs -q -K -d size=24g "$DEV"
 	mkdir -p /tmp/mnt
@@ -28,6 +29,10 @@ if [ "$(cat "$Q/rotational")" = 1 ]; then
 else
 	period=2 small=3000 big=100000
 fi
+# What is left to the kernel it writes after a second.
+if [ "$BIG" = writeback ]; then
+	sysctl -qw vm.dirty_expire_centisecs=100 vm.dirty_writeback_centisecs=50
+fi
 weights
 mkdir "$G/a" "$G/b"
 if [ -e "$G/a/io.sluice.deadline" ]; then
@@ -42,28 +47,31 @@ in_group() {
 	exec "$@"
 }
 
-# fio has nothing that writes in bursts with an fsync each, so this leaves what fio would: its fsyncs, and what it wrote.
+# fio has nothing that writes in bursts, with an fsync each, so this leaves what fio would: its fsyncs, and what it wrote.
 bursts() {
-	in_group b python3 - "$RUNTIME" $period "$SEED" <<-'END'
+	in_group b python3 - "$RUNTIME" $period "$SEED" "$BIG" <<-'END'
 		import collections, json, os, random, sys, time
 
 		length, period, blocks = float(sys.argv[1]), float(sys.argv[2]), 1024
 		random.seed(int(sys.argv[3]))
 		file = os.open("/tmp/mnt/f0", os.O_WRONLY)
-		pages, block, took = os.fstat(file).st_size // 4096, bytes(4096), []
+		pages, block, took, bursts = os.fstat(file).st_size // 4096, bytes(4096), [], 0
 		begin = time.monotonic()
 		while time.monotonic() - begin < length:
 		    for _ in range(blocks):
 		        os.pwrite(file, block, random.randrange(pages) * 4096)
-		    start = time.monotonic_ns()
-		    os.fsync(file)
-		    took.append(time.monotonic_ns() - start)
-		    time.sleep(max(0.0, begin + len(took) * period - time.monotonic()))
+		    if sys.argv[4] == "fsync":
+		        start = time.monotonic_ns()
+		        os.fsync(file)
+		        took.append(time.monotonic_ns() - start)
+		    bursts += 1
+		    time.sleep(max(0.0, begin + bursts * period - time.monotonic()))
 		ms = (time.monotonic() - begin) * 1000
-		mean = sum(took) / len(took)
-		fsyncs = {"total_ios": len(took), "lat_ns": {"bins": collections.Counter(took), "N": len(took), "mean": mean, "max": max(took)}}
 		none = {"bins": {}, "N": 0, "mean": 0, "max": 0}
-		ios = len(took) * blocks
+		mean = sum(took) / max(len(took), 1)
+		bins = {"bins": collections.Counter(took), "N": len(took), "mean": mean, "max": max(took, default=0)}
+		fsyncs = {"total_ios": len(took), "lat_ns": bins}
+		ios = bursts * blocks
 		write = {"total_ios": ios, "runtime": ms, "io_bytes": ios * 4096, "clat_ns": none, "lat_ns": none}
 		job = {"jobname": "big", "read": {"total_ios": 0}, "write": write, "sync": fsyncs, "usr_cpu": 0, "sys_cpu": 0}
 		with open("/out/fio-big.json", "w") as out:
