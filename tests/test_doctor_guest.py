@@ -196,8 +196,12 @@ def findings(folder: Path) -> list[doctor.Finding]:
     return doctor.judge(examine("simdisk-d0", roots, lambda tid: ranks.get(tid, 0)))
 
 
+# Four minutes each.
+KERNELS = [pytest.param(name, marks=[] if name == kernels.DEFAULT else pytest.mark.full) for name in kernels.names()]
+
+
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("kernel", kernels.names())
+@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("profile", CASES)
 def test_what_holds_a_disk_back_is_found(profile: str, kernel: str, tmp_path: Path) -> None:
     """In each case what was spoiled and nothing else; nothing where nothing was."""
