@@ -25,10 +25,10 @@ def runs(scheduler: str, *variants: str) -> list[tuple[Point, Job]]:
 
 @contextmanager
 def busy_host() -> Iterator[None]:
-    """One process more than the host has processors, each of them at work all the time."""
+    """One process more than the host has processors, each of them at work all the time, until this one ends."""
     with ExitStack() as stack:
         for _ in range((os.cpu_count() or 1) + 1):
-            child = stack.enter_context(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
+            child = stack.enter_context(subprocess.Popen(["sh", "-c", "while kill -0 $PPID; do :; done"]))
             stack.callback(child.kill)
         yield
 
