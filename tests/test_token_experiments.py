@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The claims of Split-Token's four experiments hold and fail where they should; all figures are drawn."""
+"""The claims of Split-Token's five experiments hold and fail where they should; all figures are drawn."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ ISOLATION = analysis.load_of("token-isolation")
 SCS = analysis.load_of("token-scs")
 SCALE = analysis.load_of("token-scale")
 METADATA = analysis.load_of("metadata")
+OVERHEAD = analysis.load_of("token-overhead")
 SIZES = ("4k", "16k", "64k", "256k", "1m", "4m", "16m")
 OPERATIONS = ("read", "write")
 SIX = tuple(f"{operation}-{kind}" for operation in OPERATIONS for kind in ("mem", "seq", "rand"))
@@ -266,6 +267,39 @@ def test_files_that_are_made_are_counted(tmp_path: Path) -> None:
     assert found.iops == pytest.approx(found.ios, rel=0.5)
     assert sum(count for _, count in found.lat.histogram) == found.ios
     assert found.bytes_per_s == 0
+
+
+# token-overhead
+
+
+def rated(times: float = 1.05, charged: float = 5e8, tokens: float = 1e9) -> list[Cell]:
+    """Split-Token's I/Os cost so many times a no-op's, and so much of the rate was used and left."""
+    found = []
+    for scheduler, cost in {"split-fifo": 9900.0, "split-noop": 10000.0, "split-token": 10000.0 * times}.items():
+        readings = {"charged": charged, "tokens": tokens} if scheduler == "split-token" else {}
+        for variant in ("direct-read", "buffered-write"):
+            one = Cell("6.12.1", "null", {}, scheduler, {}, variant, (moves("load", 100),), seconds=2, inputs=("a",))
+            found.append(replace(one, instructions_per_io=cost, readings=readings))
+    return found
+
+
+def test_a_rate_that_costs_a_tenth_holds_and_more_fails() -> None:
+    assert {claim.id for claim in OVERHEAD.claims(rated())} == {"direct-read", "buffered-write"}
+    assert failing(OVERHEAD, rated(1.099)) == set()
+    assert failing(OVERHEAD, rated(1.101)) == {"direct-read", "buffered-write"}
+
+
+@pytest.mark.parametrize("wrong", [{"charged": 0.0}, {"tokens": -1.0}])
+def test_a_rate_that_was_not_used_or_is_owed_is_no_figure(wrong: Mapping[str, float]) -> None:
+    assert not OVERHEAD.claims(rated(**wrong))
+    rows = tables(OVERHEAD, rated(**wrong))["Instructions"].rows
+    assert {row[1] for row in rows} == {"split-fifo", "split-noop"}
+
+
+def test_the_costs_are_in_a_table() -> None:
+    rows = {row[:2]: row[2:] for row in tables(OVERHEAD, rated())["Instructions"].rows}
+    assert rows["a 4 KiB direct read", "split-token"] == ("10,500", "1.05")
+    assert len(rows) == 6
 
 
 # All

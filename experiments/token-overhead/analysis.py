@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What Split-Token costs the processor, in instructions, beside a policy that decides nothing.
+
+Who is never in debt waits for nothing, and should pay for little more than the framework. The paper says no figure.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Figure, Table, number
+from lab.result import Cell, Claim
+
+OURS, NOOP, BASE = "split-token", "split-noop", "split-fifo"
+"""The last one is NOOP's elevator without the framework."""
+NULL = "null"
+LOADS = {"direct-read": "a 4 KiB direct read", "buffered-write": "a buffered write that makes a page dirty"}
+MOST = 1.1
+
+Cells = Sequence[Cell]
+
+
+def cost(cells: Cells, scheduler: str, load: str) -> float:
+    """Instructions per I/O, fio's own among them; Missing of a rate that nobody used, or whose account was in debt."""
+    cell = find(cells, NULL, scheduler, load)
+    if scheduler == OURS and not (cell.readings.get("charged", 0) > 0 and cell.readings["tokens"] > 0):
+        raise Missing(load)
+    return cell.instructions_per_io
+
+
+def _times(cells: Cells, load: str) -> float:
+    return ratio(*(cost(cells, scheduler, load) for scheduler in (OURS, NOOP)))
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    for load, text in LOADS.items():
+        yield Judgement(
+            load,
+            f"{text} of who is never in debt: instructions over those with {NOOP}",
+            "≤",
+            MOST,
+            partial(_times, load=load),
+        )
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """Instructions by scheduler, and what Split-Token adds to a policy that decides nothing."""
+    text = (
+        "Guest instructions per I/O, fio's own among them, on null_blk, which completes inside the submission: the CPU "
+        f"alone is the limit, and one instruction takes one nanosecond. {BASE} is {NOOP}'s elevator without the "
+        "framework. The rate is 8 GB/s."
+    )
+    rows = tuple(_rows(cells))
+    ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
+    table = Table("Instructions", ("I/O", "scheduler", "instructions", f"over {NOOP}"), rows, 2, ours)
+    return [Figure("cost", "What a rate costs who keeps it", text, (table,), terminal=True)]
+
+
+def _rows(cells: Cells) -> Iterator[tuple[str, ...]]:
+    for load, text in LOADS.items():
+        for scheduler in dict.fromkeys(cell.scheduler for cell in cells if cell.variant == load):
+            try:
+                here, noop = (cost(cells, one, load) for one in (scheduler, NOOP))
+            except Missing:
+                continue
+            yield text, scheduler, number(here), number(ratio(here, noop))
