@@ -253,10 +253,12 @@ static void token_note_debtor(struct token_data *token, struct token_bucket *buc
 
 /*
  * Of the buckets that an account pays from, the first one that is spent, or for which others
- * of a kind wait already; or NULL.
+ * of a kind wait already; or NULL.  @nearest: becomes the first one of all, unless it is NULL,
+ * and stays as it is if there is none.
  */
-static struct token_bucket *
-token_spent(struct token_data *token, const struct split_account *account, enum token_queue behind)
+static struct token_bucket *token_spent(struct token_data *token,
+					const struct split_account *account,
+					enum token_queue behind, struct token_bucket **nearest)
 {
 	struct cgroup_subsys_state *css = account->css;
 	struct token_bucket *bucket;
@@ -264,21 +266,13 @@ token_spent(struct token_data *token, const struct split_account *account, enum 
 
 	while (cause_next_limit(&css, &limit)) {
 		bucket = token_bucket(token, &limit);
+		if (nearest && !*nearest)
+			*nearest = bucket;
 		if (token_is_spent(bucket) ||
 		    (behind != TOKEN_NOBODY && !list_empty(&bucket->queue[behind])))
 			return bucket;
 	}
 	return NULL;
-}
-
-/* The nearest bucket that an account pays from; NULL if it has no limit. */
-static struct token_bucket *token_nearest(struct token_data *token,
-					  const struct split_account *account)
-{
-	struct cgroup_subsys_state *css = account->css;
-	struct cause_limit limit;
-
-	return cause_next_limit(&css, &limit) ? token_bucket(token, &limit) : NULL;
 }
 
 /* @known: it is what it did cost, and not what it will. */
@@ -327,7 +321,7 @@ static void token_review_calls(struct token_data *token, struct token_bucket *bu
 	struct split_call *call, *next;
 
 	list_for_each_entry_safe(call, next, &bucket->queue[TOKEN_CALLS], node) {
-		struct token_bucket *spent = token_spent(token, call->account, TOKEN_NOBODY);
+		struct token_bucket *spent = token_spent(token, call->account, TOKEN_NOBODY, NULL);
 
 		if (spent && spent != bucket) {
 			list_del_init(&call->node);
@@ -349,7 +343,7 @@ static bool token_enter(void *data, struct split_call *call)
 	if (!call->account->css || split_costs_nothing(call))
 		return true;
 	spin_lock_irqsave(&token->lock, flags);
-	bucket = token_spent(token, call->account, TOKEN_CALLS);
+	bucket = token_spent(token, call->account, TOKEN_CALLS, NULL);
 	if (bucket && !call->nowait)
 		token_hold_call(token, bucket, call);
 	spin_unlock_irqrestore(&token->lock, flags);
@@ -365,7 +359,7 @@ static bool token_scs_enter(void *data, struct split_call *call)
 	if (!call->account->css || (call->kind == SPLIT_READ && split_costs_nothing(call)))
 		return true;
 	spin_lock_irqsave(&token->lock, flags);
-	bucket = token_spent(token, call->account, TOKEN_CALLS);
+	bucket = token_spent(token, call->account, TOKEN_CALLS, NULL);
 	if (!bucket)
 		token_take(token, call->account, call->bytes, true);
 	else if (!call->nowait)
@@ -528,7 +522,7 @@ static bool token_review_reads(struct token_data *token, struct token_bucket *bu
 	one &= !bucket_in_debt(&bucket->tokens) || token_since(bucket->went, TOKEN_PATIENCE_MS);
 	list_for_each_entry_safe(rq, next, &bucket->queue[TOKEN_WAITING], queuelist) {
 		struct token_bucket *spent =
-			token_spent(token, split_request_account(rq), TOKEN_NOBODY);
+			token_spent(token, split_request_account(rq), TOKEN_NOBODY, NULL);
 
 		if (spent == bucket && !one && !all)
 			break;
@@ -549,17 +543,13 @@ static bool token_review_reads(struct token_data *token, struct token_bucket *bu
 
 static void token_enqueue_read(struct token_data *token, struct request *rq)
 {
-	struct split_account *account = split_request_account(rq);
-	struct token_bucket *nearest = token->scs ? NULL : token_nearest(token, account), *spent;
+	struct token_bucket *nearest = NULL, *spent = NULL;
 
-	if (!nearest) {
+	if (!token->scs)
+		spent = token_spent(token, split_request_account(rq), TOKEN_WAITING, &nearest);
+	if (!nearest)
 		rq_set_add(&token->ready[TOKEN_READS], rq);
-		return;
-	}
-	spent = token_must_flow(token) || token->waiting + 1 >= token->q->nr_requests
-			? NULL
-			: token_spent(token, account, TOKEN_WAITING);
-	if (spent)
+	else if (spent && !token_must_flow(token) && token->waiting + 1 < token->q->nr_requests)
 		token_wait_read(token, spent, rq);
 	else
 		token_ready_read(token, nearest, rq);
