@@ -81,6 +81,21 @@ take() {
 	esac
 }
 
+# heard DEADLINE: whether one like fsync=5000 is of use. Without CAP_SYS_NICE, and where no cgroup above has one, less than a
+# disk's own counts as that.
+heard() {
+	local folder=$above knob
+	(((0x$(sed -n 's/^CapEff:\t//p' /proc/self/status) >> 23) & 1)) && return
+	while [ "$folder" ]; do
+		! grep -qs "${1%=*}=[0-9]" "$folder/io.sluice.deadline" || return 0
+		folder=${folder%/*}
+	done
+	for knob in /sys/block/*/queue/iosched/"${1%=*}_deadline"; do
+		[ ! -r "$knob" ] || [ "$(<"$knob")" -gt $((${1#*=} / 1000)) ] || return 0
+	done
+	return 1
+}
+
 # Prints the folder in which to make the cgroup.
 parent() {
 	local top own
@@ -141,14 +156,18 @@ error=$(mkdir "$group" "$group/run" 2>&1) || {
 	error=${error%%$'\n'*}
 	stop 3 "no cgroup can be made in $above: ${error##*: }" "sudo sluice with …"
 }
-for setting in "${settings[@]}"; do
-	error=$({ echo "${setting#* }" >"$group/${setting%% *}"; } 2>&1) && continue
+# give_up WHAT TRY
+give_up() {
 	rmdir "$group/run" "$group"
-	stop 3 "the kernel refuses ${setting/ / of }: ${error##*: }" "sudo sluice with …   or more time; 256 cgroups at most have a rate"
-done
-{ echo +io >"$group/cgroup.subtree_control" && echo $$ >"$group/run/cgroup.procs"; } 2>/dev/null || {
-	rmdir "$group/run" "$group"
-	stop 3 "this process can't be moved to $group" "sudo sluice with …"
+	stop 3 "$@"
 }
+for setting in "${settings[@]}"; do
+	error=$({ echo "${setting#* }" >"$group/${setting%% *}"; } 2>&1) ||
+		give_up "the kernel refuses ${setting/ / of }: ${error##*: }" "sudo sluice with …   or more time; 256 cgroups at most have a rate"
+	[ "${setting% *}" != io.sluice.deadline ] || heard "${setting#* }" ||
+		give_up "${setting#* } µs is less than any disk's own, and nobody above has one: it wouldn't count" "sudo sluice with …   or more time"
+done
+{ echo +io >"$group/cgroup.subtree_control" && echo $$ >"$group/run/cgroup.procs"; } 2>/dev/null ||
+	give_up "this process can't be moved to $group" "sudo sluice with …"
 exec {lock}<&-
 exec "$@"

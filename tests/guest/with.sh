@@ -131,6 +131,12 @@ grep -q "refuses io.sluice.deadline of fsync=1000: Operation not permitted" /tmp
 [ -z "$(find "$G/his" -name 'sluice-*')" ] || fail "what was refused stays"
 /tmp/as_nobody --fsync-deadline 10ms -- true || fail "who may not doesn't get more time"
 status=0
+/tmp/as_nobody --read-deadline 10ms -- true 2>/tmp/said || status=$?
+[ $status = 3 ] || fail "a deadline that doesn't count is taken: status $status: $(cat /tmp/said)"
+grep -q "read=10000 µs is less than any disk's own" /tmp/said || fail "he is told: $(cat /tmp/said)"
+echo 10 >"$Q/iosched/read_deadline"
+/tmp/as_nobody --read-deadline 10ms -- true || fail "who may not doesn't get a disk's own"
+status=0
 setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all ./with.sh --fsync-deadline 10ms -- true \
 	2>/tmp/said || status=$?
 [ $status = 3 ] || fail "who owns no cgroup gets one: status $status: $(cat /tmp/said)"
