@@ -196,7 +196,7 @@ def findings(folder: Path) -> list[doctor.Finding]:
     return doctor.judge(examine("simdisk-d0", roots, lambda tid: ranks.get(tid, 0)))
 
 
-# Four minutes each.
+# Five minutes each.
 KERNELS = [pytest.param(name, marks=[] if name == kernels.DEFAULT else pytest.mark.full) for name in kernels.names()]
 
 

@@ -21,7 +21,7 @@ Cells = Sequence[Cell]
 
 
 def cost(cells: Cells, scheduler: str, load: str) -> float:
-    """Instructions per I/O, fio's own among them; Missing of a rate that nobody used, or whose account was in debt."""
+    """Instructions per I/O, fio's own among them; Missing of a rate that nobody used, or that was owed in the end."""
     cell = find(cells, NULL, scheduler, load)
     if scheduler == OURS and not (cell.readings.get("charged", 0) > 0 and cell.readings["tokens"] > 0):
         raise Missing(load)
