@@ -16,7 +16,7 @@ from lab.schedulers import SCHEDULERS
 
 ISOLATION = analysis.load_of("fsync-isolation")
 SYSTEMS = ("ext4", "ext4-dioread-lock", "xfs")
-BESIDE = (*SYSTEMS, "ext4-writeback")
+BESIDE = (*SYSTEMS, "ext4-writeback", "ext4-pdflush")
 ALONE = {"hdd": 30.0, "ssd": 16.0}
 BEST: Mapping[str, tuple[float, float, float]] = {"hdd": (119.0, 5900.0, 0.42), "ssd": (23.0, 99.0, 1.4)}
 """ms of the small one's fsyncs and of the big one's, and the big one's MB/s."""
@@ -54,7 +54,8 @@ def test_both_in_time_holds(device: str) -> None:
     claims = {claim.id: claim for claim in ISOLATION.claims(cells)}
     assert all(claim.holds for claim in claims.values())
     named = {f"{what}-{system}-{device}" for what in ("small", "big", "throughput") for system in SYSTEMS}
-    assert set(claims) == named | {f"small-ext4-writeback-{device}", f"mq-deadline-{device}"}
+    named |= {f"small-{system}-{device}" for system in BESIDE}
+    assert set(claims) == named | {f"mq-deadline-{device}"}
 
 
 @pytest.mark.parametrize(

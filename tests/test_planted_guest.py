@@ -172,6 +172,8 @@ DEADLINE = (
     ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "deadline-knobs"),
     ("throttled-too", "\tsluice_disable_wbt(q, eq);\n", "", "deadline-knobs"),
     ("log-waits", "\tif (split_is_log(rq)) {", "\tif (false) {", "deadline-fsync"),
+    ("dirty-ignored", "hold = hold && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
+    ("dirty-for-ever", "\tatomic64_sub(cost, &dl->dirty);\n", "", "deadline-writeback"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
 SPLIT = (

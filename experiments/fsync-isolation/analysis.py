@@ -16,8 +16,8 @@ OURS, RIVAL = "split-deadline", "mq-deadline"
 DEADLINES_MS = {"hdd": (100.0, 6000.0), "ssd": (3.0, 100.0)}
 """The small one's and the big one's: Table 3."""
 SYSTEMS = {"ext4": "ext4", "ext4-dioread-lock": "ext4, dioread_lock", "xfs": "XFS"}
-WRITEBACK = "ext4-writeback"
-BESIDE = {**SYSTEMS, WRITEBACK: "ext4, no fsyncs"}
+WRITEBACK = {"ext4-writeback": "ext4, no fsyncs", "ext4-pdflush": "ext4, no fsyncs, writes are held"}
+BESIDE = {**SYSTEMS, **WRITEBACK}
 """What the small one must be in time beside."""
 LATE = 1.2
 """How many times its deadline the small one's 99th percentile may be."""
@@ -141,5 +141,5 @@ def _bursts(cell: Cell) -> tuple[str, ...]:
     if cell.variant == "alone":
         return "–", "–", "–"
     big = cell.job("big")
-    times = ("–", "–") if cell.variant == WRITEBACK else (number(big.sync.mean / 1e6), number(big.sync.max / 1e6))
+    times = ("–", "–") if cell.variant in WRITEBACK else (number(big.sync.mean / 1e6), number(big.sync.max / 1e6))
     return *times, number(big.bytes_per_s / 1e6)

@@ -238,17 +238,27 @@ static void split_look(struct split_call *call)
 		split_escape(call);
 }
 
+/**
+ * split_range() - the part of its file that a call is about: an fsync's range, else all
+ * @call: a call with an inode
+ * @last: becomes the place of the last byte
+ *
+ * Return: the place of the first byte.
+ */
+loff_t split_range(const struct split_call *call, loff_t *last)
+{
+	bool part = call->kind == SPLIT_FSYNC;
+
+	*last = part && call->bytes != LLONG_MAX ? call->pos + call->bytes - 1 : LLONG_MAX;
+	return part ? call->pos : 0;
+}
+
 /* What fails is noted in the file, whose fsync will say so. */
 static void split_start_writeback(struct split_call *call, unsigned int pages)
 {
-	loff_t last = call->bytes == LLONG_MAX ? LLONG_MAX : call->pos + call->bytes - 1;
-	struct writeback_control wbc = {
-		.sync_mode = WB_SYNC_NONE,
-		.nr_to_write = pages,
-		.range_start = call->pos,
-		.range_end = last,
-	};
+	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE, .nr_to_write = pages };
 
+	wbc.range_start = split_range(call, &wbc.range_end);
 	filemap_fdatawrite_wbc(call->inode->i_mapping, &wbc);
 }
 

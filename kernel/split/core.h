@@ -104,6 +104,7 @@ extern struct causes_table *split_causes;
 bool split_is_inside(void);
 int split_enter(struct split_call *call);
 void split_leave(struct split_call *call, ssize_t result);
+loff_t split_range(const struct split_call *call, loff_t *last);
 
 extern struct split_account __rcu *split_accounts[SPLIT_ACCOUNTS];
 

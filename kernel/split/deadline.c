@@ -28,6 +28,9 @@
  * shorter than the device needs can't be kept: it counts as a sixth more than that.
  *
  * The page cache's own writeback has no deadline.  It goes by location, as the load allows.
+ * With own_writeback off it is the kernel's: it goes whenever there is some, as in the paper's
+ * Split-Pdflush, and who makes data dirty is held at his write while there is more of it than
+ * fits into the time that shorter deadlines than his leave.
  *
  * Progress: where a short fsync waits for what is held back for its sake, as for data whose
  * blocks its commit has, the device is idle, and what came first goes, one by one.  What has
@@ -185,6 +188,9 @@ struct dl_class {
  * @tick: looks at them
  * @read_deadline: ms; knobs are read and written without the lock
  * @fsync_deadline: ms
+ * @own_writeback: 0: writeback goes as the kernel begins it, and writes are held
+ * @dirty: what the page cache has dirty is expected to cost, normalised bytes; changes without
+ *	   the lock
  */
 struct dl_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -214,6 +220,8 @@ struct dl_data {
 	struct timer_list tick;
 	unsigned int read_deadline;
 	unsigned int fsync_deadline;
+	unsigned int own_writeback;
+	atomic64_t dirty;
 };
 
 /* Deadlines */
@@ -402,6 +410,17 @@ static bool dl_must_hold(const struct dl_data *dl, const struct dl_fsync *fsync,
 	return (s64)data_ns > dl_left_next(dl, fsync->class, now_ns) && end < fsync->due_ns;
 }
 
+/* Whether what is dirty would take others' time as soon as the kernel wrote it back. */
+static bool dl_is_too_dirty(const struct dl_data *dl, unsigned int class, u64 now_ns)
+{
+	u64 dirty_ns = split_cost_ns(dl->device, atomic64_read(&dl->dirty));
+
+	return !READ_ONCE(dl->own_writeback) &&
+	       (s64)(forecast_load(&dl->forecast, now_ns) +
+		     forecast_time(&dl->forecast, dirty_ns)) > dl_left_next(dl, class, now_ns);
+}
+
+/* Of a held write: NULL. */
 static struct dl_fsync *dl_fsync_of(const struct split_call *call)
 {
 	return (struct dl_fsync *)call->private;
@@ -414,9 +433,14 @@ static void dl_begin(struct dl_data *dl, struct dl_fsync *fsync, const struct sp
 		       split_cost_ns(dl->device, dirt->cost));
 }
 
+static void dl_keep(struct split_call *call)
+{
+	split_hold(call, call->kind == SPLIT_WRITE ? "dirty" : "fsync");
+}
+
 static void dl_hold(struct dl_data *dl, struct split_call *call)
 {
-	split_hold(call, "fsync");
+	dl_keep(call);
 	if (list_empty(&dl->held))
 		mod_timer(&dl->tick, jiffies + 1);
 	list_add_tail(&call->node, &dl->held);
@@ -436,9 +460,35 @@ static struct dl_fsync *dl_new_fsync(struct dl_data *dl, u64 deadline_ns, u64 no
 	return fsync;
 }
 
-static bool dl_enter(void *data, struct split_call *call)
+/* The class of somebody's fsyncs. */
+static unsigned int dl_class_of_caller(const struct dl_data *dl, const struct split_call *call)
 {
-	struct dl_data *dl = data;
+	u64 deadline_ns;
+
+	rcu_read_lock();
+	deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC, NULL);
+	rcu_read_unlock();
+	return dl_class_of(deadline_ns);
+}
+
+/* A write to the page cache: what is dirty anyway costs nothing. */
+static bool dl_enter_write(struct dl_data *dl, struct split_call *call)
+{
+	unsigned int class = dl_class_of_caller(dl, call);
+	bool hold = !call->direct && !call->nowait && !split_costs_nothing(call);
+	unsigned long flags;
+
+	call->private = 0;
+	spin_lock_irqsave(&dl->lock, flags);
+	hold = hold && dl_is_too_dirty(dl, class, ktime_get_ns());
+	if (hold)
+		dl_hold(dl, call);
+	spin_unlock_irqrestore(&dl->lock, flags);
+	return !hold;
+}
+
+static bool dl_enter_fsync(struct dl_data *dl, struct split_call *call)
+{
 	u64 deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC, call->file);
 	struct split_dirt dirt = {};
 	struct dl_fsync *fsync;
@@ -465,6 +515,12 @@ static bool dl_enter(void *data, struct split_call *call)
 	}
 	spin_unlock_irqrestore(&dl->lock, flags);
 	return !hold;
+}
+
+static bool dl_enter(void *data, struct split_call *call)
+{
+	return call->kind == SPLIT_WRITE && !call->durable ? dl_enter_write(data, call)
+							   : dl_enter_fsync(data, call);
 }
 
 static void dl_drop(void *data, struct split_call *call)
@@ -550,17 +606,33 @@ static void dl_charge(void *data, struct split_account *account, u64 cost)
 	dl->cost += cost;
 }
 
+static void dl_expect(void *data, struct split_account *account, u64 cost)
+{
+	struct dl_data *dl = data;
+
+	atomic64_add(cost, &dl->dirty);
+}
+
+static void dl_settle(void *data, struct split_account *account, u64 cost)
+{
+	struct dl_data *dl = data;
+
+	atomic64_sub(cost, &dl->dirty);
+}
+
 static const struct split_ops dl_ops = {
 	.name = "split-deadline",
 	.more = SPLIT_FLUSHES,
 	.enter = dl_enter,
 	.drop = dl_drop,
 	.leave = dl_leave,
+	.expect = dl_expect,
+	.settle = dl_settle,
 	.charge = dl_charge,
 	.flush = dl_flush,
 };
 
-/* Held fsyncs */
+/* Held calls */
 
 /* So much of a file that what is written is done in the time that others leave. */
 static unsigned int dl_part(const struct split_dirt *dirt, u64 data_ns, u64 left)
@@ -574,33 +646,43 @@ static unsigned int dl_part(const struct split_dirt *dirt, u64 data_ns, u64 left
 
 static void dl_let_go(struct dl_data *dl, struct split_call *call, const struct split_dirt *dirt)
 {
+	struct dl_fsync *fsync = dl_fsync_of(call);
+
 	list_del_init(&call->node);
-	dl_begin(dl, dl_fsync_of(call), dirt, ktime_get_ns());
+	if (fsync)
+		dl_begin(dl, fsync, dirt, ktime_get_ns());
 	split_let_go(call);
 }
 
-/* Whether an fsync's own time is over. */
-static bool dl_is_due(const struct dl_data *dl, const struct dl_fsync *fsync, u64 now_ns)
+/* Whether a call may not be held any longer: an fsync's own time is over, a write is old. */
+static bool dl_is_due(const struct dl_data *dl, const struct split_call *call, u64 now_ns)
 {
+	const struct dl_fsync *fsync = dl_fsync_of(call);
+
+	if (!fsync)
+		return time_after(jiffies, call->began + msecs_to_jiffies(DL_OLD_MS));
 	return now_ns + dl_need_ns(dl, CAUSE_FSYNC) >= fsync->due_ns;
 }
 
-/* Lets a held fsync go, or has the next part of its file written back. */
+/* Lets a held call go, or has the next part of its file written back. */
 static void dl_look_at(struct dl_data *dl, struct split_call *call)
 {
 	struct dl_fsync *fsync = dl_fsync_of(call);
+	unsigned int class = fsync ? fsync->class : dl_class_of_caller(dl, call), part;
 	u64 now_ns = ktime_get_ns(), data_ns;
 	struct split_dirt dirt;
-	unsigned int part;
+	bool hold;
 
 	split_dirt(call, DL_PAGES, &dirt);
 	data_ns = dl_data_ns(dl, &dirt);
-	if (!dl_must_hold(dl, fsync, data_ns, now_ns)) {
+	hold = fsync ? dl_must_hold(dl, fsync, data_ns, now_ns)
+		     : dl_is_too_dirty(dl, class, now_ns);
+	if (!hold) {
 		dl_let_go(dl, call, &dirt);
 		return;
 	}
 	list_move_tail(&call->node, &dl->held);
-	part = dl_part(&dirt, data_ns, dl_left_next(dl, fsync->class, now_ns));
+	part = dl_part(&dirt, data_ns, dl_left_next(dl, class, now_ns));
 	if (dirt.writing >> PAGE_SHIFT < part / 2)
 		split_write_back(call, part);
 }
@@ -614,8 +696,8 @@ static void dl_tick(struct timer_list *timer)
 
 	spin_lock_irqsave(&dl->lock, flags);
 	list_for_each_entry_safe(call, next, &dl->held, node) {
-		split_hold(call, "fsync");
-		if (dl_is_due(dl, dl_fsync_of(call), ktime_get_ns()))
+		dl_keep(call);
+		if (dl_is_due(dl, call, ktime_get_ns()))
 			dl_let_go(dl, call, &(struct split_dirt){});
 		else
 			left++;
@@ -662,6 +744,12 @@ static sector_t dl_way(const struct request *rq, sector_t from)
 	return blk_rq_pos(rq) - from;
 }
 
+/* Whether a class is the page cache's, whose writeback is the kernel's. */
+static bool dl_is_free(const struct dl_data *dl, unsigned int class)
+{
+	return class == DL_NO_CLASS && !READ_ONCE(dl->own_writeback);
+}
+
 /* The next one by location of a direction that may go. */
 static struct request *dl_nearest(struct dl_data *dl, unsigned int dir, u64 load_ns, u64 now_ns)
 {
@@ -672,9 +760,8 @@ static struct request *dl_nearest(struct dl_data *dl, unsigned int dir, u64 load
 	for_each_set_bit(i, &dl->alive, DL_CLASSES) {
 		struct dl_class *class = &dl->class[i];
 
-		if (!dl_may_go(dl, left, load_ns, now_ns))
-			break;
-		if (class->set[dir].queued) {
+		if (class->set[dir].queued &&
+		    (dl_is_free(dl, i) || dl_may_go(dl, left, load_ns, now_ns))) {
 			rq_set_sort_all(&class->set[dir]);
 			rq = rq_set_from(&class->set[dir], dl->next[dir]);
 			if (!nearest || dl_way(rq, dl->next[dir]) < dl_way(nearest, dl->next[dir]))
@@ -1036,6 +1123,12 @@ static void dl_finish_request(struct request *rq)
 
 /* Life of the scheduler */
 
+static void dl_close_gates(const struct dl_data *dl)
+{
+	split_close(dl->device, READ_ONCE(dl->own_writeback) ? SPLIT_DURABLE
+							     : SPLIT_DURABLE | BIT(SPLIT_WRITE));
+}
+
 static void dl_depth_updated(struct request_queue *q)
 {
 	sluice_may_limit_tags(q);
@@ -1071,6 +1164,7 @@ static struct dl_data *dl_alloc(struct request_queue *q)
 	dl->old = jiffies;
 	dl->read_deadline = blk_queue_nonrot(q) ? DL_READ_FLASH_MS : DL_READ_DISK_MS;
 	dl->fsync_deadline = blk_queue_nonrot(q) ? DL_FSYNC_FLASH_MS : DL_FSYNC_DISK_MS;
+	dl->own_writeback = 1;
 	timer_setup(&dl->tick, dl_tick, 0);
 	sluice_hrtimer_setup(&dl->timer, dl_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	return dl;
@@ -1091,7 +1185,7 @@ static int dl_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	}
 	forecast_init(&dl->forecast, split_flush_ns(device));
 	dl->device = device;
-	split_close(device, SPLIT_DURABLE);
+	dl_close_gates(dl);
 	sluice_may_limit_tags(q);
 	/* It would have who has less time wait behind others for leave to write. */
 	sluice_disable_wbt(q, eq);
@@ -1139,9 +1233,25 @@ static void dl_exit_sched(struct elevator_queue *eq)
 RQ_KNOB(dl_data, read_deadline, 1, DL_MS_MAX)
 RQ_KNOB(dl_data, fsync_deadline, 1, DL_MS_MAX)
 
+static ssize_t own_writeback_show(struct elevator_queue *eq, char *page)
+{
+	return rq_knob_show(eq, offsetof(struct dl_data, own_writeback), page);
+}
+
+/* What is held goes, or what was held back, with the next look. */
+static ssize_t own_writeback_store(struct elevator_queue *eq, const char *page, size_t count)
+{
+	ssize_t ret = rq_knob_store(eq, offsetof(struct dl_data, own_writeback), 0, 1, page, count);
+
+	if (ret > 0)
+		dl_close_gates(eq->elevator_data);
+	return ret;
+}
+
 static sluice_attr_t dl_attrs[] = {
 	RQ_KNOB_ATTR(read_deadline),
 	RQ_KNOB_ATTR(fsync_deadline),
+	RQ_KNOB_ATTR(own_writeback),
 	__ATTR_NULL,
 };
 

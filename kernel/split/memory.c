@@ -578,8 +578,8 @@ struct split_probe split_memory_probes[] = {
 /* Bytes of a call's range that have a mark in the page cache, of so many pages or a few more. */
 static u64 split_count_marked(const struct split_call *call, xa_mark_t mark, unsigned int most)
 {
-	loff_t end = call->bytes == LLONG_MAX ? LLONG_MAX : call->pos + call->bytes - 1;
-	XA_STATE(xas, &call->inode->i_mapping->i_pages, call->pos >> PAGE_SHIFT);
+	loff_t end, start = split_range(call, &end);
+	XA_STATE(xas, &call->inode->i_mapping->i_pages, start >> PAGE_SHIFT);
 	unsigned long pages = 0;
 	struct folio *folio;
 

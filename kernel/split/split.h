@@ -340,18 +340,18 @@ void split_hold(struct split_call *call, const char *reason);
 void split_let_go(struct split_call *call);
 
 /**
- * split_write_back() - have a part of a held fsync's file written back, asynchronously
- * @call: a held call of kind SPLIT_FSYNC
+ * split_write_back() - have a part of a held call's file written back, asynchronously
+ * @call: a held call of kind SPLIT_FSYNC or SPLIT_WRITE
  * @pages: how many of its dirty pages, the first ones, about; at least 1
  *
- * In any context, under the lock that drop() takes.  The caller of fsync starts the
- * writeback and is then held again: what fsync will have to wait for gets less, without a
- * commit of the journal.
+ * In any context, under the lock that drop() takes.  The caller starts the writeback and is
+ * then held again: what fsync will have to wait for gets less, without a commit of the
+ * journal.
  */
 void split_write_back(struct split_call *call, unsigned int pages);
 
 /**
- * struct split_dirt - what an fsync has to wait for of its file
+ * struct split_dirt - what a call's file has dirty: of an fsync, in its range
  * @dirty: bytes that are dirty and not being written
  * @writing: bytes that are being written
  * @cost: what @dirty is expected to cost, normalised bytes
@@ -363,8 +363,8 @@ struct split_dirt {
 };
 
 /**
- * split_dirt() - see what an fsync has to wait for of its file
- * @call: a call of kind SPLIT_FSYNC, in enter() or held
+ * split_dirt() - see what a call's file has dirty
+ * @call: a call of kind SPLIT_FSYNC or SPLIT_WRITE, in enter() or held
  * @most: look at so many pages of either sort
  * @dirt: becomes what was found
  *

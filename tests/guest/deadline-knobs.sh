@@ -81,6 +81,13 @@ for knob in read_deadline:50 fsync_deadline:100; do
 	done
 done
 
+knob=$Q/iosched/own_writeback
+for value in 2 -1 on; do
+	error=$ERANGE
+	[ "$value" = 2 ] || error=$EINVAL
+	refused "$knob" $value $error
+done
+
 # The kernel's own throttling of writes is off as long as this scheduler decides; 6.1 doesn't say so.
 case $(uname -r) in
 6.1.*) ;;
@@ -129,7 +136,10 @@ while kill -0 $load 2>/dev/null; do
 		scheduler $name
 		for value in 100 5000 60000000 default; do
 			echo "fsync=$value read=$value" >"$G/b/io.sluice.deadline"
-			[ $name != split-deadline ] || echo $((changed + 1)) >"$Q/iosched/fsync_deadline"
+			if [ $name = split-deadline ]; then
+				echo $((changed + 1)) >"$Q/iosched/fsync_deadline"
+				echo $((changed % 2)) >"$Q/iosched/own_writeback"
+			fi
 			sleep 0.02
 		done
 	done
