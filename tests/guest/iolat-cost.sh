@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # kernels: 6.12
+# full
 # Watching costs at most 5 % of the instructions of an I/O that costs nothing else; beside what others cost.
 . ./lib.sh
 
