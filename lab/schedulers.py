@@ -79,7 +79,7 @@ SCHEDULERS = {
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
         Scheduler("afq", "afq", {}, ("moment", "patience", "quantum", "slack"), SPLIT),
         Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),
-        Scheduler("split-deadline", "split-deadline", {}, ("fsync_deadline", "read_deadline"), SPLIT),
+        Scheduler("split-deadline", "split-deadline", {}, ("fsync_deadline", "own_writeback", "read_deadline"), SPLIT),
         # The paper's rival, of system calls alone.
         Scheduler("scs-token", "scs-token", {}, ("hoard",), (*SPLIT, "split-token")),
         # What the split framework costs by itself; its knobs are for tests.
