@@ -172,8 +172,7 @@ DEADLINE = (
     ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "deadline-knobs"),
     ("throttled-too", "\tsluice_disable_wbt(q, eq);\n", "", "deadline-knobs"),
     ("log-waits", "\tif (split_is_log(rq)) {", "\tif (false) {", "deadline-fsync"),
-    ("dirty-ignored", "hold = hold && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
-    ("dirty-for-ever", "\tatomic64_sub(cost, &dl->dirty);\n", "", "deadline-writeback"),
+    ("dirty-ignored", "hold = costs && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
 SPLIT = (
@@ -337,6 +336,14 @@ BUGS = (
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))
         for name, suffix, right, wrong, test in SHARED
         for part in ("mq-prio", "cpq")
+    ),
+    Bug(
+        "nobody-writes-back",
+        "split",
+        "kernel/split/core.c",
+        "\twriteback_inodes_sb_nr(sb, pages, WB_REASON_BACKGROUND);\n",
+        "",
+        "deadline-writeback",
     ),
     # mq-prio sorts nothing that it doesn't index.
     Bug(

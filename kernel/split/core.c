@@ -253,11 +253,25 @@ loff_t split_range(const struct split_call *call, loff_t *last)
 	return part ? call->pos : 0;
 }
 
+/* Some of what the file system has dirty; who unmounts it must not wait for that. */
+static void split_start_any_writeback(struct super_block *sb, unsigned int pages)
+{
+	if (!down_read_trylock(&sb->s_umount))
+		return;
+	writeback_inodes_sb_nr(sb, pages, WB_REASON_BACKGROUND);
+	up_read(&sb->s_umount);
+}
+
 /* What fails is noted in the file, whose fsync will say so. */
 static void split_start_writeback(struct split_call *call, unsigned int pages)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE, .nr_to_write = pages };
 
+	if (call->kind == SPLIT_WRITE &&
+	    !mapping_tagged(call->inode->i_mapping, PAGECACHE_TAG_DIRTY)) {
+		split_start_any_writeback(call->sb, pages);
+		return;
+	}
 	wbc.range_start = split_range(call, &wbc.range_end);
 	filemap_fdatawrite_wbc(call->inode->i_mapping, &wbc);
 }

@@ -29,8 +29,8 @@
  *
  * The page cache's own writeback has no deadline.  It goes by location, as the load allows.
  * With own_writeback off it is the kernel's: it goes whenever there is some, as in the paper's
- * Split-Pdflush, and who makes data dirty is held at his write while there is more of it than
- * fits into the time that shorter deadlines than his leave.
+ * Split-Pdflush, and who has more data dirty than fits into the time that shorter deadlines
+ * than his leave is held at his next write.
  *
  * Progress: where a short fsync waits for what is held back for its sake, as for data whose
  * blocks its commit has, the device is idle, and what came first goes, one by one.  What has
@@ -184,13 +184,12 @@ struct dl_class {
  * @old: jiffies when something went since it was old
  * @holding: what waits is held back; read without the lock
  * @timer: ends that
- * @held: calls
+ * @held: fsyncs
+ * @writers: held writes
  * @tick: looks at them
  * @read_deadline: ms; knobs are read and written without the lock
  * @fsync_deadline: ms
  * @own_writeback: 0: writeback goes as the kernel begins it, and writes are held
- * @dirty: what the page cache has dirty is expected to cost, normalised bytes; changes without
- *	   the lock
  */
 struct dl_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -217,11 +216,11 @@ struct dl_data {
 	bool holding;
 	struct hrtimer timer;
 	struct list_head held;
+	struct list_head writers;
 	struct timer_list tick;
 	unsigned int read_deadline;
 	unsigned int fsync_deadline;
 	unsigned int own_writeback;
-	atomic64_t dirty;
 };
 
 /* Deadlines */
@@ -283,11 +282,15 @@ static bool dl_is_soon(const struct dl_class *class, enum cause_deadline what, u
 	return class->seen_ns[what] && now_ns < class->seen_ns[what] + DL_SOON_NS;
 }
 
+static bool dl_has_queued(const struct dl_class *class)
+{
+	return class->set[DL_READS].queued || class->set[DL_WRITES].queued;
+}
+
 static bool dl_is_alive(const struct dl_class *class, u64 now_ns)
 {
-	return class->set[DL_READS].queued || class->set[DL_WRITES].queued ||
-	       !list_empty(&class->fsyncs) || dl_is_soon(class, CAUSE_READ, now_ns) ||
-	       dl_is_soon(class, CAUSE_FSYNC, now_ns);
+	return dl_has_queued(class) || !list_empty(&class->fsyncs) ||
+	       dl_is_soon(class, CAUSE_READ, now_ns) || dl_is_soon(class, CAUSE_FSYNC, now_ns);
 }
 
 /* Once a tick the classes are forgotten that nobody has needed for a while. */
@@ -410,20 +413,20 @@ static bool dl_must_hold(const struct dl_data *dl, const struct dl_fsync *fsync,
 	return (s64)data_ns > dl_left_next(dl, fsync->class, now_ns) && end < fsync->due_ns;
 }
 
-/* Whether what is dirty would take others' time as soon as the kernel wrote it back. */
-static bool dl_is_too_dirty(const struct dl_data *dl, unsigned int class, u64 now_ns)
+/* A call's private number is its fsync, or of a write twice the class and one. */
+static struct dl_fsync *dl_fsync_of(u64 private)
 {
-	u64 dirty_ns = split_cost_ns(dl->device, atomic64_read(&dl->dirty));
-
-	return !READ_ONCE(dl->own_writeback) &&
-	       (s64)(forecast_load(&dl->forecast, now_ns) +
-		     forecast_time(&dl->forecast, dirty_ns)) > dl_left_next(dl, class, now_ns);
+	return private & 1 ? NULL : (struct dl_fsync *)private;
 }
 
-/* Of a held write: NULL. */
-static struct dl_fsync *dl_fsync_of(const struct split_call *call)
+/* Whether what a writer has dirty would take others' time as soon as the kernel wrote it. */
+static bool dl_is_too_dirty(const struct dl_data *dl, const struct split_call *call, u64 now_ns)
 {
-	return (struct dl_fsync *)call->private;
+	u64 expected = READ_ONCE(dl->own_writeback) ? 0 : split_expected(call);
+	u64 dirty_ns = forecast_time(&dl->forecast, split_cost_ns(dl->device, expected));
+
+	return expected && (s64)(dirty_ns + forecast_load(&dl->forecast, now_ns)) >
+				   dl_left_next(dl, call->private >> 1, now_ns);
 }
 
 static void dl_begin(struct dl_data *dl, struct dl_fsync *fsync, const struct split_dirt *dirt,
@@ -441,9 +444,9 @@ static void dl_keep(struct split_call *call)
 static void dl_hold(struct dl_data *dl, struct split_call *call)
 {
 	dl_keep(call);
-	if (list_empty(&dl->held))
+	if (list_empty(&dl->held) && list_empty(&dl->writers))
 		mod_timer(&dl->tick, jiffies + 1);
-	list_add_tail(&call->node, &dl->held);
+	list_add_tail(&call->node, call->kind == SPLIT_WRITE ? &dl->writers : &dl->held);
 }
 
 /* Where there is no memory for its place the fsync has no deadline. */
@@ -460,28 +463,17 @@ static struct dl_fsync *dl_new_fsync(struct dl_data *dl, u64 deadline_ns, u64 no
 	return fsync;
 }
 
-/* The class of somebody's fsyncs. */
-static unsigned int dl_class_of_caller(const struct dl_data *dl, const struct split_call *call)
-{
-	u64 deadline_ns;
-
-	rcu_read_lock();
-	deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC, NULL);
-	rcu_read_unlock();
-	return dl_class_of(deadline_ns);
-}
-
 /* A write to the page cache: what is dirty anyway costs nothing. */
 static bool dl_enter_write(struct dl_data *dl, struct split_call *call)
 {
-	unsigned int class = dl_class_of_caller(dl, call);
-	bool hold = !call->direct && !call->nowait && !split_costs_nothing(call);
+	u64 deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC, call->file);
+	bool costs = !call->direct && !split_costs_nothing(call), hold;
 	unsigned long flags;
 
-	call->private = 0;
+	call->private = (u64)dl_class_of(deadline_ns) << 1 | 1;
 	spin_lock_irqsave(&dl->lock, flags);
-	hold = hold && dl_is_too_dirty(dl, class, ktime_get_ns());
-	if (hold)
+	hold = costs && dl_is_too_dirty(dl, call, ktime_get_ns());
+	if (hold && !call->nowait)
 		dl_hold(dl, call);
 	spin_unlock_irqrestore(&dl->lock, flags);
 	return !hold;
@@ -535,7 +527,7 @@ static void dl_drop(void *data, struct split_call *call)
 
 static void dl_leave(void *data, struct split_call *call, ssize_t result)
 {
-	struct dl_fsync *fsync = dl_fsync_of(call);
+	struct dl_fsync *fsync = dl_fsync_of(call->private);
 	struct dl_data *dl = data;
 	unsigned long flags;
 	u64 now_ns;
@@ -606,28 +598,12 @@ static void dl_charge(void *data, struct split_account *account, u64 cost)
 	dl->cost += cost;
 }
 
-static void dl_expect(void *data, struct split_account *account, u64 cost)
-{
-	struct dl_data *dl = data;
-
-	atomic64_add(cost, &dl->dirty);
-}
-
-static void dl_settle(void *data, struct split_account *account, u64 cost)
-{
-	struct dl_data *dl = data;
-
-	atomic64_sub(cost, &dl->dirty);
-}
-
 static const struct split_ops dl_ops = {
 	.name = "split-deadline",
 	.more = SPLIT_FLUSHES,
 	.enter = dl_enter,
 	.drop = dl_drop,
 	.leave = dl_leave,
-	.expect = dl_expect,
-	.settle = dl_settle,
 	.charge = dl_charge,
 	.flush = dl_flush,
 };
@@ -646,7 +622,7 @@ static unsigned int dl_part(const struct split_dirt *dirt, u64 data_ns, u64 left
 
 static void dl_let_go(struct dl_data *dl, struct split_call *call, const struct split_dirt *dirt)
 {
-	struct dl_fsync *fsync = dl_fsync_of(call);
+	struct dl_fsync *fsync = dl_fsync_of(call->private);
 
 	list_del_init(&call->node);
 	if (fsync)
@@ -657,7 +633,7 @@ static void dl_let_go(struct dl_data *dl, struct split_call *call, const struct 
 /* Whether a call may not be held any longer: an fsync's own time is over, a write is old. */
 static bool dl_is_due(const struct dl_data *dl, const struct split_call *call, u64 now_ns)
 {
-	const struct dl_fsync *fsync = dl_fsync_of(call);
+	const struct dl_fsync *fsync = dl_fsync_of(call->private);
 
 	if (!fsync)
 		return time_after(jiffies, call->began + msecs_to_jiffies(DL_OLD_MS));
@@ -667,35 +643,31 @@ static bool dl_is_due(const struct dl_data *dl, const struct split_call *call, u
 /* Lets a held call go, or has the next part of its file written back. */
 static void dl_look_at(struct dl_data *dl, struct split_call *call)
 {
-	struct dl_fsync *fsync = dl_fsync_of(call);
-	unsigned int class = fsync ? fsync->class : dl_class_of_caller(dl, call), part;
+	struct dl_fsync *fsync = dl_fsync_of(call->private);
+	unsigned int class = fsync ? fsync->class : call->private >> 1, part;
 	u64 now_ns = ktime_get_ns(), data_ns;
 	struct split_dirt dirt;
 	bool hold;
 
 	split_dirt(call, DL_PAGES, &dirt);
 	data_ns = dl_data_ns(dl, &dirt);
-	hold = fsync ? dl_must_hold(dl, fsync, data_ns, now_ns)
-		     : dl_is_too_dirty(dl, class, now_ns);
+	hold = fsync ? dl_must_hold(dl, fsync, data_ns, now_ns) : dl_is_too_dirty(dl, call, now_ns);
 	if (!hold) {
 		dl_let_go(dl, call, &dirt);
 		return;
 	}
-	list_move_tail(&call->node, &dl->held);
+	list_move_tail(&call->node, fsync ? &dl->held : &dl->writers);
 	part = dl_part(&dirt, data_ns, dl_left_next(dl, class, now_ns));
 	if (dirt.writing >> PAGE_SHIFT < part / 2)
 		split_write_back(call, part);
 }
 
-static void dl_tick(struct timer_list *timer)
+static void dl_look(struct dl_data *dl, struct list_head *held)
 {
-	struct dl_data *dl = container_of(timer, struct dl_data, tick);
 	struct split_call *call, *next;
 	unsigned int i, left = 0;
-	unsigned long flags;
 
-	spin_lock_irqsave(&dl->lock, flags);
-	list_for_each_entry_safe(call, next, &dl->held, node) {
+	list_for_each_entry_safe(call, next, held, node) {
 		dl_keep(call);
 		if (dl_is_due(dl, call, ktime_get_ns()))
 			dl_let_go(dl, call, &(struct split_dirt){});
@@ -703,8 +675,18 @@ static void dl_tick(struct timer_list *timer)
 			left++;
 	}
 	for (i = 0; i < min(left, DL_LOOKS); i++)
-		dl_look_at(dl, list_first_entry(&dl->held, struct split_call, node));
-	if (!list_empty(&dl->held))
+		dl_look_at(dl, list_first_entry(held, struct split_call, node));
+}
+
+static void dl_tick(struct timer_list *timer)
+{
+	struct dl_data *dl = container_of(timer, struct dl_data, tick);
+	unsigned long flags;
+
+	spin_lock_irqsave(&dl->lock, flags);
+	dl_look(dl, &dl->held);
+	dl_look(dl, &dl->writers);
+	if (!list_empty(&dl->held) || !list_empty(&dl->writers))
 		mod_timer(timer, jiffies + 1);
 	spin_unlock_irqrestore(&dl->lock, flags);
 }
@@ -744,24 +726,23 @@ static sector_t dl_way(const struct request *rq, sector_t from)
 	return blk_rq_pos(rq) - from;
 }
 
-/* Whether a class is the page cache's, whose writeback is the kernel's. */
-static bool dl_is_free(const struct dl_data *dl, unsigned int class)
-{
-	return class == DL_NO_CLASS && !READ_ONCE(dl->own_writeback);
-}
-
-/* The next one by location of a direction that may go. */
+/*
+ * The next one by location of a direction that may go.  What the kernel writes back, the last
+ * of all, may if that isn't ours, unless somebody with a deadline must wait.
+ */
 static struct request *dl_nearest(struct dl_data *dl, unsigned int dir, u64 load_ns, u64 now_ns)
 {
+	bool free = !READ_ONCE(dl->own_writeback);
 	struct request *nearest = NULL, *rq;
 	s64 left = S64_MAX;
 	unsigned int i;
 
 	for_each_set_bit(i, &dl->alive, DL_CLASSES) {
 		struct dl_class *class = &dl->class[i];
+		bool go = dl_may_go(dl, left, load_ns, now_ns) || (free && i == DL_NO_CLASS);
 
-		if (class->set[dir].queued &&
-		    (dl_is_free(dl, i) || dl_may_go(dl, left, load_ns, now_ns))) {
+		free = free && (go || !dl_has_queued(class));
+		if (go && class->set[dir].queued) {
 			rq_set_sort_all(&class->set[dir]);
 			rq = rq_set_from(&class->set[dir], dl->next[dir]);
 			if (!nearest || dl_way(rq, dl->next[dir]) < dl_way(nearest, dl->next[dir]))
@@ -974,8 +955,8 @@ static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadli
 	struct cgroup_subsys_state *css;
 	u64 private = 0;
 
-	if (what == CAUSE_FSYNC && split_inside(dl->device, &private) && private)
-		return ((struct dl_fsync *)private)->class;
+	if (what == CAUSE_FSYNC && split_inside(dl->device, &private) && dl_fsync_of(private))
+		return dl_fsync_of(private)->class;
 	if (atomic_read(&cause_settings)) {
 		rcu_read_lock();
 		cause_meet(&css);
@@ -1019,8 +1000,8 @@ static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 		dl_put(rq, DL_LOG, 0, 0);
 		return;
 	}
-	if (split_inside(dl->device, &private) && private) {
-		fsync = (struct dl_fsync *)private;
+	if (split_inside(dl->device, &private) && dl_fsync_of(private)) {
+		fsync = dl_fsync_of(private);
 		dl_put(rq, DL_WAITING, fsync->class, fsync->due_ns);
 		return;
 	}
@@ -1157,6 +1138,7 @@ static struct dl_data *dl_alloc(struct request_queue *q)
 	spin_lock_init(&dl->lock);
 	INIT_LIST_HEAD(&dl->urgent);
 	INIT_LIST_HEAD(&dl->held);
+	INIT_LIST_HEAD(&dl->writers);
 	dl_init_classes(dl);
 	dl->q = q;
 	dl->expired = DL_NO_CLASS;
@@ -1196,8 +1178,8 @@ static int dl_init_sched(struct request_queue *q, struct elevator_queue *eq)
 
 static void dl_check_books(const struct dl_data *dl)
 {
-	WARN_ON_ONCE(!list_empty(&dl->urgent) || !list_empty(&dl->held) || dl->queued ||
-		     atomic_read(&dl->issued));
+	WARN_ON_ONCE(!list_empty(&dl->urgent) || !list_empty(&dl->held) ||
+		     !list_empty(&dl->writers) || dl->queued || atomic_read(&dl->issued));
 }
 
 /* Calls that are inside will return without being heard of. */

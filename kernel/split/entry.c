@@ -80,6 +80,7 @@ static ssize_t split_write(struct kiocb *iocb, struct iov_iter *from)
 		.kind = SPLIT_WRITE,
 		.sb = file_inode(file)->i_sb,
 		.inode = file_inode(file),
+		.file = file,
 		.pos = iocb->ki_flags & IOCB_APPEND ? i_size_read(file_inode(file)) : iocb->ki_pos,
 		.bytes = iov_iter_count(from),
 		.durable = iocb_is_dsync(iocb),

@@ -82,6 +82,8 @@ void forecast_give(struct forecast *forecast, u64 now_ns, u64 model_ns)
 
 	forecast->load_ns = left + min(model_ns, FORECAST_MOST_NS - left);
 	forecast->at_ns = now_ns;
+	if (forecast->began_ns)
+		forecast->came_ns += min(model_ns, FORECAST_MOST_NS - forecast->came_ns);
 }
 
 /**
@@ -92,6 +94,7 @@ void forecast_give(struct forecast *forecast, u64 now_ns, u64 model_ns)
 void forecast_flush(struct forecast *forecast, u64 now_ns)
 {
 	forecast->flushing_ns = forecast_left(forecast, now_ns);
+	forecast->came_ns = 0;
 	forecast->began_ns = now_ns;
 }
 
@@ -106,12 +109,23 @@ static void forecast_learn_factor(struct forecast *forecast, u64 load_ns, u64 ta
 	forecast->factor = clamp_t(s64, forecast->factor + off / FORECAST_MEAN, least, most);
 }
 
+static void forecast_learn_flush(struct forecast *forecast, u64 load_ns, u64 taken_ns)
+{
+	if (load_ns < forecast->flush_ns / FORECAST_LITTLE)
+		forecast->flush_ns =
+			forecast_mean(forecast->flush_ns, forecast_less(taken_ns, load_ns));
+	else
+		forecast_learn_factor(forecast, load_ns,
+				      forecast_less(taken_ns, forecast->flush_ns));
+}
+
 /**
  * forecast_flushed() - the device has flushed its cache
  * @forecast: the device's
  * @now_ns: the time
  *
- * What it had to write until then it has written.
+ * What it had to write until then it has written.  Where more came meanwhile nothing is learned:
+ * some devices write that first.
  */
 void forecast_flushed(struct forecast *forecast, u64 now_ns)
 {
@@ -120,14 +134,11 @@ void forecast_flushed(struct forecast *forecast, u64 now_ns)
 
 	if (!forecast->began_ns)
 		return;
-	if (load < forecast->flush_ns / FORECAST_LITTLE) {
-		forecast->flush_ns = forecast_mean(forecast->flush_ns, forecast_less(taken, load));
-	} else {
+	if (load >= forecast->flush_ns / FORECAST_LITTLE || forecast->came_ns)
 		forecast->others_ns += forecast_less(taken, forecast->flush_ns);
-		forecast_learn_factor(forecast, load, forecast_less(taken, forecast->flush_ns));
-	}
-	/* What came while it was flushed stays. */
-	forecast->load_ns = forecast_less(forecast_left(forecast, now_ns), forecast->flushing_ns);
+	if (!forecast->came_ns)
+		forecast_learn_flush(forecast, load, taken);
+	forecast->load_ns = min(forecast_left(forecast, now_ns), forecast->came_ns);
 	forecast->at_ns = now_ns;
 	forecast->began_ns = 0;
 	forecast->flushed++;

@@ -40,6 +40,7 @@
  * @at_ns: a time
  * @began_ns: when the flush that it does began; 0: it does none
  * @flushing_ns: the load at that time
+ * @came_ns: what it has been given since, as the model says
  * @flushed: how many flushes there have been
  * @others_ns: how long flushes have ever taken for the load
  * @fsyncs: how many have been compared with their forecast
@@ -57,6 +58,7 @@ struct forecast {
 	u64 at_ns;
 	u64 began_ns;
 	u64 flushing_ns;
+	u64 came_ns;
 	u64 flushed;
 	u64 others_ns;
 	u64 fsyncs;

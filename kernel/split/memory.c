@@ -612,6 +612,20 @@ void split_dirt(const struct split_call *call, unsigned int most, struct split_d
 }
 EXPORT_SYMBOL_GPL(split_dirt);
 
+u64 split_expected(const struct split_call *call)
+{
+	struct split_ledger *ledger = &call->device->ledger[call->account->id];
+	unsigned long flags;
+	u64 cost = 0;
+
+	spin_lock_irqsave(&ledger->lock, flags);
+	if (ledger->cause == call->account->cause)
+		cost = ledger->pending.cost;
+	spin_unlock_irqrestore(&ledger->lock, flags);
+	return cost;
+}
+EXPORT_SYMBOL_GPL(split_expected);
+
 /* Old tags */
 
 /* Whether the tag of a page, of which one has a reference, is for what is written already. */

@@ -28,7 +28,7 @@
  *  - the policy is ejected, the scheduler is changed, or the device goes.
  *
  * In all but the first case the call then runs as if there were no gate.  All of this is
- * noticed within SPLIT_SLICE_MS, a kill at once.
+ * noticed within SPLIT_SLICE_MS, a kill at once; where the caller writes back, after that.
  *
  * A caller may be held with a lock that others need: the position of an open file, a pipe,
  * a directory of an overlay.  So a policy must not make one call wait for the return of
@@ -148,7 +148,7 @@ struct split_account {
  * @account: the caller's; the call has a reference
  * @sb: the file system
  * @inode: of a write, fsync, store or read, else NULL
- * @file: of an fsync, else NULL
+ * @file: of a write or fsync, else NULL
  * @pos: where a write or read begins, as far as is known before it does; bytes
  * @bytes: length of a write or read; of an fsync's range, LLONG_MAX if to the end
  * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
@@ -346,7 +346,7 @@ void split_let_go(struct split_call *call);
  *
  * In any context, under the lock that drop() takes.  The caller starts the writeback and is
  * then held again: what fsync will have to wait for gets less, without a commit of the
- * journal.
+ * journal.  Of a write whose file has nothing dirty, others of the file system are.
  */
 void split_write_back(struct split_call *call, unsigned int pages);
 
@@ -371,6 +371,14 @@ struct split_dirt {
  * In any context.  What it costs is as of all that the caller's account has dirty.
  */
 void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt);
+
+/**
+ * split_expected() - what the caller's account is expected to pay for what it has dirty
+ * @call: a call that entered
+ *
+ * In any context.  Return: normalised bytes, of this device.
+ */
+u64 split_expected(const struct split_call *call);
 
 /**
  * split_cost_ns() - how long a device takes for what costs so much

@@ -87,6 +87,39 @@ beside held
 [ "$blocks" -ge 256 ] || fail "B writes $blocks blocks only: what has been written counts as dirty"
 [ "$buffered" -gt $((blocks * 2)) ] || fail "the write buffer holds $buffered blocks, $blocks without it"
 
+# Files that are closed are written back too, long before the kernel would; and who has next to nothing dirty isn't held
+# for others.
+echo 3000 >/proc/sys/vm/dirty_expire_centisecs
+mkdir "$G/c"
+cat >/tmp/little.py <<'END'
+import os, time
+
+fd = os.open("/tmp/mnt/little", os.O_CREAT | os.O_WRONLY)
+longest = 0
+for _ in range(25):
+    start = time.monotonic()
+    os.pwrite(fd, b"x" * 4096, 0)
+    longest = max(longest, time.monotonic() - start)
+    time.sleep(0.2)
+print(round(longest * 1000))
+END
+in_group a python3 /tmp/append.py >/tmp/p95 &
+a=$!
+sleep 1
+in_group c python3 /tmp/little.py >/tmp/longest &
+c=$! made=0
+while kill -0 $a 2>/dev/null; do
+	in_group b dd if=/dev/zero of=/tmp/mnt/made$made bs=64k count=4 status=none
+	made=$((made + 1))
+done
+wait $a || fail "A failed"
+wait $c || fail "C failed"
+echo "A takes $(cat /tmp/p95) ms, C $(cat /tmp/longest) ms, B makes $made files"
+[ "$(cat /tmp/p95)" -le 120 ] || fail "A takes $(cat /tmp/p95) ms beside files that are closed"
+[ "$(cat /tmp/longest)" -le 100 ] || fail "C, who has next to nothing dirty, waits $(cat /tmp/longest) ms"
+[ $made -ge 40 ] || fail "B, whose files are closed, makes $made in seven seconds"
+rm -f /tmp/mnt/made* /tmp/mnt/little
+
 # Nobody has less time than he: he isn't held, however much is dirty.
 sleep 11
 in_group b dd if=/dev/zero of=/tmp/mnt/f0 bs=1M count=64 conv=notrunc status=none &

@@ -85,10 +85,17 @@ static void test_a_flush_empties_the_cache_but_for_what_came_meanwhile(void)
 	forecast_init(&forecast, FLUSH);
 	forecast_give(&forecast, MS, 50 * MS);
 	forecast_flush(&forecast, MS);
-	forecast_give(&forecast, 53 * MS, 57 * MS);
-	forecast_flushed(&forecast, 53 * MS);
-	CHECK(forecast_load(&forecast, 53 * MS) == 7 * MS, "%llu",
-	      forecast_load(&forecast, 53 * MS));
+	forecast_give(&forecast, 41 * MS, 57 * MS);
+	forecast_flushed(&forecast, 81 * MS);
+	CHECK(forecast_load(&forecast, 81 * MS) == 27 * MS, "%llu",
+	      forecast_load(&forecast, 81 * MS));
+	forecast_flush(&forecast, 120 * MS);
+	forecast_give(&forecast, 121 * MS, 57 * MS);
+	forecast_flushed(&forecast, 121 * MS);
+	CHECK(forecast_load(&forecast, 121 * MS) == 57 * MS, "%llu",
+	      forecast_load(&forecast, 121 * MS));
+	CHECK(forecast.flush_ns == FLUSH && forecast_time(&forecast, MS) == MS, "learned %llu %llu",
+	      forecast.flush_ns, forecast_time(&forecast, MS));
 }
 
 static void test_the_end_of_a_flush_that_never_began_is_none(void)
