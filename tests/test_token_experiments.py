@@ -75,6 +75,7 @@ def isolated(ext4: float = 0.01, xfs: float = 0.02, rival: float = 0.3, device: 
         cell("split-token", "solo-xfs", SOLO, device=device),
         *fourteen("mq-deadline", 50, device=device),
         *fourteen("mq-deadline", 40, "-io-max", device),
+        *fourteen("mq-deadline", 20, "-io-cost", device),
         *fourteen("scs-token", rival * SOLO, device=device),
         *fourteen("split-token", ext4 * SOLO, device=device),
         *fourteen("split-token", xfs * SOLO, "-xfs", device),
@@ -113,7 +114,7 @@ def test_isolation_shows_the_paper_beside_ours() -> None:
     (figure,) = ISOLATION.figures(isolated())
     plots = [panel for panel in figure.panels if isinstance(panel, Lines)]
     assert [plot.title.split(", ", 1)[1] for plot in plots] == [
-        "mq-deadline, ext4", "scs-token, ext4", "split-token, ext4", "io.max, ext4", "split-token, XFS"
+        "mq-deadline, ext4", "scs-token, ext4", "split-token, ext4", "io.max, ext4", "io.cost, ext4", "split-token, XFS"
     ]  # fmt: skip
     assert [line.label for line in plots[0].lines] == ["B reads", "B writes"]
     assert [x for x, _ in plots[0].lines[0].points] == [2, 4, 6, 8, 10, 12, 14]
@@ -134,7 +135,8 @@ def six(
             found.append(cell(scheduler, name, SOLO * (1 - lost / 100), 800 if "mem" in name else 1, device))
     for name in ("read-mem", "write-mem"):
         found.append(cell("split-token", f"free-{name}", SOLO, (free or {}).get(name, 800.0), device))
-    return [*found, *(cell("mq-deadline", f"{name}-io-max", SOLO * 0.6, 1, device) for name in SIX)]
+    limited = [f"{name}-{limit}" for limit in ("io-max", "io-cost") for name in SIX]
+    return [*found, *(cell("mq-deadline", name, SOLO * 0.6, 1, device) for name in limited)]
 
 
 @pytest.mark.parametrize("variant", SIX)
@@ -334,16 +336,16 @@ def test_the_rate_that_is_judged_is_the_rate_that_is_set(name: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_run_is_as_long_as_its_name_says(operation: str, size: str) -> None:
-    """So many calls of so many KiB, with the same options on each file system and with io.max."""
+    """So many calls of so many KiB, with the same options on each file system and with the kernel's limits."""
     variants = {variant.name: variant for variant in experiment.load("token-isolation").variants}
-    kinds = [variants[f"{operation}-{size}{suffix}"].env for suffix in ("", "-xfs", "-io-max")]
+    kinds = [variants[f"{operation}-{size}{suffix}"].env for suffix in ("", "-xfs", "-io-max", "-io-cost")]
     assert len({env["LOAD"] for env in kinds}) == 1
     how, block = kinds[0]["LOAD"].split()
     way, _, calls = how.removeprefix("--rw=rand").partition(":")
     kib = int(size[:-1]) * (1024 if size.endswith("m") else 1)
     assert (way, int(calls or 1) * int(block.removeprefix("--bs=").removesuffix("k"))) == (operation, kib)
-    assert [env["FS"] for env in kinds] == ["ext4", "xfs", "ext4"]
-    assert [env["LIMIT"] for env in kinds] == ["", "", "io.max"]
+    assert [env["FS"] for env in kinds] == ["ext4", "xfs", "ext4", "ext4"]
+    assert [env["LIMIT"] for env in kinds] == ["", "", "io.max", "io.cost"]
 
 
 def test_the_variants_without_a_rate_are_the_same_but_for_it() -> None:

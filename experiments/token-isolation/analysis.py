@@ -13,8 +13,8 @@ from lab.figure import Figure, Line, Lines, Panel, Table, number
 from lab.result import Cell, Claim
 
 OURS, RIVAL = "split-token", "scs-token"
-LIMIT = "io.max"
-"""mq-deadline with the kernel's own limit: its variants end in -io-max."""
+LIMITS = {"io.max": "-io-max", "io.cost": "-io-cost"}
+"""mq-deadline with what the kernel has of its own: how its variants end."""
 DEVICES = ("hdd", "ssd")
 SIZES = {"4k": 4, "16k": 16, "64k": 64, "256k": 256, "1m": 1024, "4m": 4096, "16m": 16384}
 """KiB that the neighbour reads or writes in sequence before he goes elsewhere."""
@@ -73,13 +73,13 @@ def _times(cells: Cells, device: str) -> float:
 
 
 def _beside(cells: Cells, device: str, scheduler: str, variant: str) -> Cell:
-    if scheduler == LIMIT:
-        return find(cells, device, "mq-deadline", f"{variant}-io-max")
+    if scheduler in LIMITS:
+        return find(cells, device, "mq-deadline", variant + LIMITS[scheduler])
     return find(cells, device, scheduler, variant)
 
 
 def _alone(cells: Cells, device: str, scheduler: str, system: str) -> float:
-    name = "mq-deadline" if scheduler == LIMIT else scheduler
+    name = "mq-deadline" if scheduler in LIMITS else scheduler
     return find(cells, device, name, f"solo{system}").job("unthrottled").bytes_per_s
 
 
@@ -96,7 +96,7 @@ def _device(device: str, cells: Cells) -> Figure:
     text = (
         "A reads a large file in sequence; B, at a rate of 10 MB/s normalised, reads or writes in runs of 4 KiB to 16 "
         "MiB and then goes elsewhere. mq-deadline has no rate: B does what he can; io.max is the kernel's own limit "
-        "with mq-deadline, 10 MB/s of any kind."
+        "with mq-deadline, 10 MB/s of any kind, io.cost its shares, of which B has that part."
     )
     kinds = [(name, system) for system in SYSTEMS for name in _schedulers(cells) if _measured(cells, name, system)]
     plots = tuple(_plot(cells, device, *kind) for kind in kinds)
@@ -108,7 +108,7 @@ def _device(device: str, cells: Cells) -> Figure:
 
 def _schedulers(cells: Cells) -> list[str]:
     names = list(dict.fromkeys(cell.scheduler for cell in cells))
-    return [*names, LIMIT] if any(cell.variant.endswith("-io-max") for cell in cells) else names
+    return [*names, *(name for name, end in LIMITS.items() if any(cell.variant.endswith(end) for cell in cells))]
 
 
 def _measured(cells: Cells, scheduler: str, system: str) -> bool:

@@ -34,15 +34,32 @@ else
 fi
 
 weights
-# By its memory cgroup io.max knows who made a page dirty.
-[ "$LIMIT" != io.max ] || echo +memory >"$G/cgroup.subtree_control"
-mkdir "$G/b"
+# By its memory cgroup the kernel's own limits know who made a page dirty.
+[ -z "$LIMIT" ] || echo +memory >"$G/cgroup.subtree_control"
+mkdir "$G/a" "$G/b"
 # An account of its own, before it has a rate: what is dirty by then would be somebody else's.
 [ ! -e "$G/b/io.sluice.weight" ] || echo 100 >"$G/b/io.sluice.weight"
 
+# share RATE: io.cost has no rates but weights: B's is so much of what the disk can, and A has a cgroup as well. What it can
+# is said with the figures by which the split framework knows drives of its kind.
+share() {
+	bps=126000000 model="rbps=126000000 rseqiops=30000 rrandiops=76 wbps=126000000 wseqiops=30000 wrandiops=76"
+	if [ "$(cat "$Q/rotational")" = 0 ]; then
+		bps=250000000
+		model="rbps=250000000 rseqiops=60000 rrandiops=35000 wbps=70000000 wseqiops=17000 wrandiops=6600"
+	fi
+	echo "$(cat "$Q/../dev") ctrl=user model=linear $model" >"$G/io.cost.model"
+	echo "$(cat "$Q/../dev") enable=1 ctrl=user rpct=0 rlat=0 wpct=0 wlat=0 min=100 max=100" >"$G/io.cost.qos"
+	weight=$((10000 * $1 / bps))
+	echo "default $weight" >"$G/b/io.weight"
+	echo "default $((10000 - weight))" >"$G/a/io.weight"
+}
+
 # limit RATE: B's, where something keeps to it.
 limit() {
-	case $LIMIT$(cat "$Q/scheduler") in
+	case $LIMIT$1$(cat "$Q/scheduler") in
+	io.costmax*) echo "$(cat "$Q/../dev") enable=0" >"$G/io.cost.qos" ;;
+	io.cost*) share "$1" ;;
 	io.max*) echo "$(cat "$Q/../dev") rbps=$1 wbps=$1" >"$G/b/io.max" ;;
 	*-token\]*) echo "$1" >"$G/b/io.sluice.rate" ;;
 	esac
@@ -61,6 +78,7 @@ job() {
 	set -- fio --name="$name" --output="/out/fio-$letter.json" --output-format=json+ --lat_percentiles=1 \
 		--clat_percentiles=1 --ioengine=psync --zero_buffers=1 --fallocate=none --time_based=1 "$@"
 	[ "$letter" = a ] || in_b nice -n "$NICE" "$@"
+	[ "$LIMIT" != io.cost ] || echo 0 >"$G/a/cgroup.procs"
 	exec "$@"
 }
 
