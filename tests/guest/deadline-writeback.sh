@@ -73,6 +73,7 @@ scheduler split-deadline
 weights
 mkdir "$G/a" "$G/b"
 echo fsync=100000 >"$G/a/io.sluice.deadline"
+echo fsync=6000000 >"$G/b/io.sluice.deadline"
 large_files 1 256m
 filefrag /tmp/mnt/f0 >/dev/null
 echo 100 >/proc/sys/vm/dirty_expire_centisecs
