@@ -62,6 +62,8 @@ CPQ_KNOBS = (
     "writes_starved",
 )
 
+SPLIT_DEADLINE_KNOBS = ("fsync_deadline", "own_writeback", "read_deadline")
+
 CAUSE = ("sluice-cause",)
 SPLIT = ("sluice-cause", "split")
 
@@ -79,7 +81,8 @@ SCHEDULERS = {
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
         Scheduler("afq", "afq", {}, ("moment", "patience", "quantum", "slack"), SPLIT),
         Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),
-        Scheduler("split-deadline", "split-deadline", {}, ("fsync_deadline", "own_writeback", "read_deadline"), SPLIT),
+        Scheduler("split-deadline", "split-deadline", {}, SPLIT_DEADLINE_KNOBS, SPLIT),
+        Scheduler("split-pdflush", "split-deadline", {"iosched/own_writeback": "0"}, SPLIT_DEADLINE_KNOBS, SPLIT),
         # The paper's rival, of system calls alone.
         Scheduler("scs-token", "scs-token", {}, ("hoard",), (*SPLIT, "split-token")),
         # What the split framework costs by itself; its knobs are for tests.

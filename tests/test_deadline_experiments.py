@@ -16,7 +16,7 @@ from lab.schedulers import SCHEDULERS
 
 ISOLATION = analysis.load_of("fsync-isolation")
 SYSTEMS = ("ext4", "ext4-dioread-lock", "xfs")
-BESIDE = (*SYSTEMS, "ext4-writeback", "ext4-pdflush")
+BESIDE = (*SYSTEMS, "ext4-writeback")
 ALONE = {"hdd": 30.0, "ssd": 16.0}
 BEST: Mapping[str, tuple[float, float, float]] = {"hdd": (119.0, 5900.0, 0.42), "ssd": (23.0, 99.0, 1.4)}
 """ms of the small one's fsyncs and of the big one's, and the big one's MB/s."""
@@ -40,6 +40,7 @@ def isolated(device: str, small: float, big: float, rate: float, rival: float = 
     return [
         cell("split-deadline", "alone", ALONE[device], 0, 0, device),
         *(cell("split-deadline", system, small, big, rate, device) for system in BESIDE),
+        cell("split-pdflush", "ext4-writeback", small, big, rate, device),
         *(cell("mq-deadline", system, best[0] * rival, best[1] / 2, best[2], device) for system in SYSTEMS),
     ]
 
@@ -54,8 +55,9 @@ def test_both_in_time_holds(device: str) -> None:
     claims = {claim.id: claim for claim in ISOLATION.claims(cells)}
     assert all(claim.holds for claim in claims.values())
     named = {f"{what}-{system}-{device}" for what in ("small", "big", "throughput") for system in SYSTEMS}
-    named |= {f"small-{system}-{device}" for system in BESIDE}
-    assert set(claims) == named | {f"mq-deadline-{device}"}
+    assert set(claims) == named | {
+        f"{name}-{device}" for name in ("small-ext4-writeback", "split-pdflush", "mq-deadline")
+    }
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,8 @@ def test_both_in_time_holds(device: str) -> None:
 )
 def test_who_is_late_or_slow_fails(device: str, changed: Mapping[str, float], what: str) -> None:
     figures = dict(zip(("small", "big", "rate"), BEST[device], strict=True)) | dict(changed)
-    systems = BESIDE if what == "small" else SYSTEMS
-    assert failing(isolated(device, **figures)) == {f"{what}-{system}-{device}" for system in systems}
+    late = {f"{what}-{system}-{device}" for system in (BESIDE if what == "small" else SYSTEMS)}
+    assert failing(isolated(device, **figures)) == late | ({f"split-pdflush-{device}"} if what == "small" else set())
 
 
 def test_a_rival_that_is_as_good_fails() -> None:
@@ -92,7 +94,7 @@ def test_the_table_has_all_that_was_measured() -> None:
     (table,) = (panel for panel in figure.panels if isinstance(panel, Table))
     assert [row[:2] for row in table.rows][:2] == [("nobody, ext4", "split-deadline"), ("ext4", "split-deadline")]
     assert table.rows[0][-1] == "–"
-    assert [row[6] for row in table.rows if row[0] == "ext4, no fsyncs"] == ["–"]
+    assert [row[6] for row in table.rows if row[0] == "ext4, no fsyncs"] == ["–"] * 2
     assert {len(row) for row in table.rows} == {len(table.columns)}
 
 

@@ -33,7 +33,6 @@ fi
 if [ "$BIG" = writeback ]; then
 	sysctl -qw vm.dirty_expire_centisecs=100 vm.dirty_writeback_centisecs=50
 fi
-[ ! -e "$Q/iosched/own_writeback" ] || echo "$OWN_WRITEBACK" >"$Q/iosched/own_writeback"
 weights
 mkdir "$G/a" "$G/b"
 if [ -e "$G/a/io.sluice.deadline" ]; then

@@ -57,10 +57,10 @@ share() {
 
 # limit RATE: B's, where something keeps to it.
 limit() {
-	case $LIMIT$1$(cat "$Q/scheduler") in
-	io.costmax*) echo "$(cat "$Q/../dev") enable=0" >"$G/io.cost.qos" ;;
-	io.cost*) share "$1" ;;
-	io.max*) echo "$(cat "$Q/../dev") rbps=$1 wbps=$1" >"$G/b/io.max" ;;
+	case "$LIMIT $1 $(cat "$Q/scheduler")" in
+	"io.cost max "*) echo "$(cat "$Q/../dev") enable=0" >"$G/io.cost.qos" ;;
+	"io.cost "*) share "$1" ;;
+	"io.max "*) echo "$(cat "$Q/../dev") rbps=$1 wbps=$1" >"$G/b/io.max" ;;
 	*-token\]*) echo "$1" >"$G/b/io.sluice.rate" ;;
 	esac
 }
