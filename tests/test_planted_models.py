@@ -99,6 +99,6 @@ def test_planted_bug_is_caught(tmp_path: Path, bug: Bug) -> None:
     arguments = ["O=/tmp/out", *(f"{name}=/tmp/kernel/{folder}" for folder, name in PURE.items())]
     make = ["make", "-sk", "-C", "/tmp/units", *arguments, "CC=gcc-14", "CFLAGS=-O0", "check"]
     with pytest.raises(SetupFailed):
-        toolbox.run(["sh", "-c", 'exec timeout 40 "$@" >/tmp/out/log 2>&1', "sh", *make], box)
+        toolbox.run(["sh", "-c", 'exec timeout 100 "$@" >/tmp/out/log 2>&1', "sh", *make], box)
     said = (out / "log").read_text(encoding="utf-8", errors="replace").splitlines()
     assert any(bug.caught_by in line for line in said if not line.startswith("ok "))
