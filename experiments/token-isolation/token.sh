@@ -25,12 +25,14 @@ fi
 filefrag /tmp/mnt/f0 /tmp/mnt/f1 >/dev/null
 
 # After 30 s, as by default, a short run would end before anything that B writes goes to the disk. What he has in memory
-# must not; but of what may be dirty, a disk that has had few writes has so small a part that the kernel would write it all.
+# must not; but of what may be dirty, a disk that has had few writes has so small a part that the kernel would write it all:
+# the least part that it can be given counts only as far as it has written at the speed of the others.
 if [ -z "$MEMORY" ]; then
 	echo 100 >/proc/sys/vm/dirty_expire_centisecs
 	echo 50 >/proc/sys/vm/dirty_writeback_centisecs
 else
 	echo 50 >"$Q/../bdi/min_ratio"
+	sysctl -qw vm.dirty_ratio=95 vm.dirty_background_ratio=90
 fi
 
 weights
@@ -135,7 +137,25 @@ measure() {
 	wait $b
 }
 
-# What B uses in memory he has made dirty before he has a rate.
-[ -z "$MEMORY" ] || (in_b dd if=/dev/zero of=/tmp/mnt/f1 bs=1M count="$MEMORY" conv=notrunc status=none)
+# What B uses in memory he has made dirty before he has a rate; and there it is locked: A reads the guest's memory full in
+# seconds, and then the kernel would write what it finds dirty.
+if [ -n "$MEMORY" ]; then
+	(in_b dd if=/dev/zero of=/tmp/mnt/f1 bs=1M count="$MEMORY" conv=notrunc status=none)
+	python3 - "$MEMORY" >/dev/null 2>&1 <<-'END' &
+		import mmap, os, sys, time
+
+		MAP_LOCKED = 0x2000
+		file = os.open("/tmp/mnt/f1", os.O_RDONLY)
+		kept = mmap.mmap(file, int(sys.argv[1]) << 20, mmap.MAP_SHARED | MAP_LOCKED, mmap.PROT_READ)
+		open("/tmp/locked", "w").close()
+		time.sleep(3600)
+	END
+	locker=$!
+	until [ -e /tmp/locked ]; do
+		kill -0 $locker || fail "what B has in memory can't be locked there"
+		sleep 0.1
+	done
+fi
 limit "$RATE"
 watched measure
+[ -z "$MEMORY" ] || kill $locker
