@@ -152,10 +152,10 @@ if [ -n "$MEMORY" ]; then
 	END
 	locker=$!
 	until [ -e /tmp/locked ]; do
-		kill -0 $locker || fail "what B has in memory can't be locked there"
+		kill -0 "$locker" || fail "what B has in memory can't be locked there"
 		sleep 0.1
 	done
 fi
 limit "$RATE"
 watched measure
-[ -z "$MEMORY" ] || kill $locker
+[ -z "$MEMORY" ] || kill "$locker"
