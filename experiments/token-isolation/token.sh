@@ -141,7 +141,7 @@ measure() {
 # seconds, and then the kernel would write what it finds dirty.
 if [ -n "$MEMORY" ]; then
 	(in_b dd if=/dev/zero of=/tmp/mnt/f1 bs=1M count="$MEMORY" conv=notrunc status=none)
-	python3 - "$MEMORY" >/dev/null 2>&1 <<-'END' &
+	python3 - "$MEMORY" >/tmp/locker 2>&1 <<-'END' &
 		import mmap, os, sys, time
 
 		MAP_LOCKED = 0x2000
@@ -152,7 +152,7 @@ if [ -n "$MEMORY" ]; then
 	END
 	locker=$!
 	until [ -e /tmp/locked ]; do
-		kill -0 "$locker" || fail "what B has in memory can't be locked there"
+		kill -0 "$locker" || fail "what B has in memory can't be locked there: $(cat /tmp/locker)"
 		sleep 0.1
 	done
 fi
