@@ -174,6 +174,14 @@ DEADLINE = (
     ("log-waits", "\tif (split_is_log(rq)) {", "\tif (false) {", "deadline-fsync"),
     ("dirty-ignored", "hold = costs && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
+    (
+        "reads-stay-plugged",
+        "\tcall->unplug = cause_file_deadline",
+        "\tdeadline_ns = cause_file_deadline",
+        "deadline-reads",
+    ),
+    ("reads-unheard-of", "\tcause_file_listen(&dl->listener);\n", "", "deadline-reads"),
+    ("reads-gone-unheard-of", "\tcause_file_hear_no_more(&dl->listener);\n", "", "deadline-reads"),
 )
 SPLIT = (
     (
@@ -280,11 +288,13 @@ CAUSE = (
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 FILES = (
-    ("less-for-anybody", "us = max(found->us, otherwise)", "us = found->us"),
-    ("everybodys-matter", " && uid_eq(found->uid, current_fsuid())", ""),
-    ("kept-open", "\tfput(entry->file);\n\tkfree_rcu(entry, rcu);\n", "\tkfree_rcu(entry, rcu);\n"),
-    ("any-file", "S_ISREG(file_inode(file)->i_mode) && ", ""),
-    ("any-file-system", "file_inode(file)->i_sb->s_bdev &&\n\t    ", ""),
+    ("less-for-anybody", "us = max(found->us[what], otherwise)", "us = found->us[what]", "files"),
+    ("everybodys-matter", " && uid_eq(found->uid, current_fsuid())", "", "files"),
+    ("kept-open", "\tfput(entry->file);\n\tkfree_rcu(entry, rcu);\n", "\tkfree_rcu(entry, rcu);\n", "files"),
+    ("any-file", "S_ISREG(file_inode(file)->i_mode) && ", "", "files"),
+    ("any-file-system", "file_inode(file)->i_sb->s_bdev &&\n\t    ", "", "files"),
+    ("however-open", "(file->f_mode & mode) == mode", "file->f_mode & mode", "reads"),
+    ("reads-uncounted", "\tcause_file_count(entry, -1);\n", "", "reads"),
 )
 # In what elevators share, a bug is planted for each of them.
 SHARED = (
@@ -329,8 +339,8 @@ BUGS = (
     ),
     *(Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, test) for name, right, wrong, test in CAUSE),
     *(
-        Bug(name, "sluice-cause", "kernel/elevator/cause-file.c", right, wrong, "deadline-files")
-        for name, right, wrong in FILES
+        Bug(name, "sluice-cause", "kernel/elevator/cause-file.c", right, wrong, f"deadline-{test}")
+        for name, right, wrong, test in FILES
     ),
     *(
         Bug(name, part, f"kernel/elevator/request-set.{suffix}", right, wrong, test.format(part))

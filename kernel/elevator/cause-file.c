@@ -17,14 +17,15 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 /**
- * struct cause_file - a deadline
+ * struct cause_file - deadlines
  * @file: whose; with a reference
- * @us: microseconds
+ * @us: microseconds; 0: none
  * @capable: whoever said so may have any
  * @uid: who said so: else it is nobody's matter but his
  * @node: in cause_files, by @file
@@ -32,7 +33,7 @@
  */
 struct cause_file {
 	struct file *file;
-	unsigned int us;
+	unsigned int us[CAUSE_DEADLINES];
 	bool capable;
 	kuid_t uid;
 	struct rhash_head node;
@@ -47,16 +48,20 @@ static const struct rhashtable_params cause_file_params = {
 };
 
 static struct rhashtable cause_files;
-static DEFINE_MUTEX(cause_file_lock); /* guards each opening's private_data */
+static DEFINE_MUTEX(cause_file_lock); /* guards what follows, and each opening's private_data */
+static unsigned int cause_file_reads; /* files with a deadline of reads; read without the lock */
+static BLOCKING_NOTIFIER_HEAD(cause_file_listeners);
 
 /**
- * cause_file_deadline() - how long an fsync of an open file may take
+ * cause_file_deadline() - how long a read or an fsync of an open file may take
  * @file: the file, with a reference; NULL: there is none
+ * @what: which of them
  * @otherwise: its cgroup's deadline, microseconds
  *
  * In the caller's context.  Return: microseconds.
  */
-unsigned int cause_file_deadline(const struct file *file, unsigned int otherwise)
+unsigned int cause_file_deadline(const struct file *file, enum cause_deadline what,
+				 unsigned int otherwise)
 {
 	const struct cause_file *found;
 	unsigned int us = otherwise;
@@ -65,37 +70,102 @@ unsigned int cause_file_deadline(const struct file *file, unsigned int otherwise
 		return otherwise;
 	rcu_read_lock();
 	found = rhashtable_lookup(&cause_files, &file, cause_file_params);
-	if (found && found->capable)
-		us = found->us;
+	if (found && found->us[what] && found->capable)
+		us = found->us[what];
 	else if (found && uid_eq(found->uid, current_fsuid()))
-		us = max(found->us, otherwise);
+		us = max(found->us[what], otherwise);
 	rcu_read_unlock();
 	return us;
 }
 EXPORT_SYMBOL_GPL(cause_file_deadline);
 
+/**
+ * cause_files_have_reads() - does any file have a deadline of its reads?
+ *
+ * Any context.  While there is none nobody needs to look at reads.
+ */
+bool cause_files_have_reads(void)
+{
+	return READ_ONCE(cause_file_reads);
+}
+EXPORT_SYMBOL_GPL(cause_files_have_reads);
+
+/**
+ * cause_file_listen() - hear of changes of cause_files_have_reads()
+ * @listener: called in process context, after the change; must not allocate memory
+ *
+ * Sleeps; a queue may be frozen.
+ */
+void cause_file_listen(struct notifier_block *listener)
+{
+	blocking_notifier_chain_register(&cause_file_listeners, listener);
+}
+EXPORT_SYMBOL_GPL(cause_file_listen);
+
+/**
+ * cause_file_hear_no_more() - the end of cause_file_listen()
+ * @listener: isn't called any more when this returns
+ */
+void cause_file_hear_no_more(struct notifier_block *listener)
+{
+	blocking_notifier_chain_unregister(&cause_file_listeners, listener);
+}
+EXPORT_SYMBOL_GPL(cause_file_hear_no_more);
+
+/* One more, or less, that may have a deadline of its reads. */
+static void cause_file_count(const struct cause_file *entry, int by)
+{
+	bool before = cause_file_reads;
+
+	lockdep_assert_held(&cause_file_lock);
+	if (!entry->us[CAUSE_READ])
+		return;
+	WRITE_ONCE(cause_file_reads, cause_file_reads + by);
+	if (before != cause_files_have_reads())
+		blocking_notifier_call_chain(&cause_file_listeners, 0, NULL);
+}
+
+/* What isn't in the table any more. */
+static void cause_file_forget(struct cause_file *entry)
+{
+	cause_file_count(entry, -1);
+	fput(entry->file);
+	kfree_rcu(entry, rcu);
+}
+
 static void cause_file_remove(struct cause_file *entry)
 {
-	lockdep_assert_held(&cause_file_lock);
 	if (!entry)
 		return;
 	rhashtable_remove_fast(&cause_files, &entry->node, cause_file_params);
-	fput(entry->file);
-	kfree_rcu(entry, rcu);
+	cause_file_forget(entry);
+}
+
+static bool cause_file_is_deadline(u32 us)
+{
+	return !us || (us >= CAUSE_DEADLINE_MIN && us <= CAUSE_DEADLINE_MAX);
+}
+
+/* How a file must be open. */
+static fmode_t cause_file_mode(const struct sluice_file_deadline *asked)
+{
+	return (asked->read_us ? FMODE_READ : 0) | (asked->fsync_us ? FMODE_WRITE : 0);
 }
 
 /* The file of what was asked for, with a reference, or an error. */
 static struct file *cause_file_get(const struct sluice_file_deadline *asked)
 {
+	fmode_t mode = cause_file_mode(asked);
 	struct file *file;
 
-	if (asked->fsync_us < CAUSE_DEADLINE_MIN || asked->fsync_us > CAUSE_DEADLINE_MAX)
+	if (!mode || !cause_file_is_deadline(asked->read_us) ||
+	    !cause_file_is_deadline(asked->fsync_us))
 		return ERR_PTR(-ERANGE);
 	file = fget(asked->fd);
 	if (!file)
 		return ERR_PTR(-EBADF);
 	if (S_ISREG(file_inode(file)->i_mode) && file_inode(file)->i_sb->s_bdev &&
-	    file->f_mode & FMODE_WRITE)
+	    (file->f_mode & mode) == mode)
 		return file;
 	fput(file);
 	return ERR_PTR(-EINVAL);
@@ -116,12 +186,11 @@ static int cause_file_set(struct file *device, struct cause_file *entry)
 	if (err)
 		return err == -EEXIST ? -EBUSY : err;
 	device->private_data = entry;
-	if (before && before->file == entry->file) {
-		fput(before->file);
-		kfree_rcu(before, rcu);
-	} else {
+	cause_file_count(entry, 1);
+	if (before && before->file == entry->file)
+		cause_file_forget(before);
+	else
 		cause_file_remove(before);
-	}
 	return 0;
 }
 
@@ -144,7 +213,8 @@ static long cause_file_ioctl(struct file *device, unsigned int command, unsigned
 		kfree(entry);
 		return err;
 	}
-	entry->us = asked.fsync_us;
+	entry->us[CAUSE_READ] = asked.read_us;
+	entry->us[CAUSE_FSYNC] = asked.fsync_us;
 	entry->capable = capable(CAP_SYS_NICE);
 	entry->uid = current_fsuid();
 	mutex_lock(&cause_file_lock);
@@ -209,6 +279,6 @@ int cause_file_init(void)
 void cause_file_exit(void)
 {
 	misc_deregister(&cause_file_device);
-	WARN_ON_ONCE(atomic_read(&cause_files.nelems));
+	WARN_ON_ONCE(atomic_read(&cause_files.nelems) || cause_file_reads);
 	rhashtable_destroy(&cause_files);
 }

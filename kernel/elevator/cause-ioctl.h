@@ -9,23 +9,25 @@
 #include <linux/types.h>
 
 /**
- * struct sluice_file_deadline - how long the fsyncs of an open file may take
- * @fd: a regular file of a file system on a disk, open for writing; of an overlay the file
- *	below
- * @fsync_us: microseconds, 100 to 60000000
+ * struct sluice_file_deadline - how long reads and fsyncs of an open file may take
+ * @fd: a regular file of a file system on a disk, open for what has a deadline, reading or
+ *	writing; of an overlay the file below
+ * @read_us: microseconds, 100 to 60000000; 0: as long as the cgroup's reads
+ * @fsync_us: likewise
  */
 struct sluice_file_deadline {
 	__s32 fd;
+	__u32 read_us;
 	__u32 fsync_us;
 };
 
 /*
  * It holds until /dev/sluice, as it was opened for this, is closed by all who have inherited it,
  * and keeps the file open so long, with its locks; another one takes its place.  Whoever has no
- * CAP_SYS_NICE gets no less time than his cgroup has, and only for fsyncs of his own user.
+ * CAP_SYS_NICE gets no less time than his cgroup has, and only for what his own user does.
  *
- * EBADF: no such descriptor; EINVAL: not such a file, or not open for writing; ERANGE: no
- * such deadline; EBUSY: the file has one by another /dev/sluice; ENOMEM.
+ * EBADF: no such descriptor; EINVAL: not such a file, or not open for that; ERANGE: no such
+ * deadline, or none at all; EBUSY: the file has one by another /dev/sluice; ENOMEM.
  */
 #define SLUICE_FILE_DEADLINE _IOW(0xdb, 0x01, struct sluice_file_deadline)
 

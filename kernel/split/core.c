@@ -89,7 +89,7 @@ bool split_inside(const struct split_device *device, u64 *private)
 
 	spin_lock(&bucket->lock);
 	hlist_for_each_entry(call, &bucket->calls, hash) {
-		if (call->task != current || call->device != device)
+		if (call->task != current || call->device != device || call->unplug)
 			continue;
 		*private = call->private;
 		found = true;

@@ -32,6 +32,24 @@ TRACE_EVENT(deadline_fsync,
 		  __entry->data)
 );
 
+/* A read has come: its first sector, how long it may take: ns. */
+TRACE_EVENT(deadline_read,
+	TP_PROTO(struct request_queue *q, sector_t sector, u64 deadline),
+	TP_ARGS(q, sector, deadline),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(sector_t, sector)
+		__field(u64, deadline)
+	),
+	TP_fast_assign(
+		__entry->dev = disk_devt(q->disk);
+		__entry->sector = sector;
+		__entry->deadline = deadline;
+	),
+	TP_printk("%d,%d sector=%llu deadline=%llu", MAJOR(__entry->dev), MINOR(__entry->dev),
+		  (u64)__entry->sector, __entry->deadline)
+);
+
 /* An fsync is done: what it took since it was let go, and was to take: ns. */
 TRACE_EVENT(deadline_done,
 	TP_PROTO(struct request_queue *q, unsigned int account, u64 taken, u64 predicted),

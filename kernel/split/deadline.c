@@ -47,6 +47,7 @@
 #include <linux/bitmap.h>
 #include <linux/hrtimer.h>
 #include <linux/log2.h>
+#include <linux/notifier.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -190,6 +191,7 @@ struct dl_class {
  * @read_deadline: ms; knobs are read and written without the lock
  * @fsync_deadline: ms
  * @own_writeback: 0: writeback goes as the kernel begins it, and writes are held
+ * @listener: hears of files with a deadline of their reads
  */
 struct dl_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -221,6 +223,7 @@ struct dl_data {
 	unsigned int read_deadline;
 	unsigned int fsync_deadline;
 	unsigned int own_writeback;
+	struct notifier_block listener;
 };
 
 /* Deadlines */
@@ -239,7 +242,7 @@ static u64 dl_deadline_ns(const struct dl_data *dl, const struct split_account *
 {
 	unsigned int us = cause_deadline(account->css, what, dl_otherwise_us(dl, what));
 
-	return (u64)cause_file_deadline(file, us) * NSEC_PER_USEC;
+	return (u64)cause_file_deadline(file, what, us) * NSEC_PER_USEC;
 }
 
 static unsigned int dl_class_of(u64 deadline_ns)
@@ -413,10 +416,41 @@ static bool dl_must_hold(const struct dl_data *dl, const struct dl_fsync *fsync,
 	return (s64)data_ns > dl_left_next(dl, fsync->class, now_ns) && end < fsync->due_ns;
 }
 
-/* A call's private number is its fsync, or of a write twice the class and one. */
+/*
+ * A call's private number is its fsync; or a write's class, or how long a read may take, with
+ * what it is in the low bits.
+ */
+enum { DL_CALL_FSYNC, DL_CALL_WRITE, DL_CALL_READ, DL_CALL_BITS = 2 };
+
+static u64 dl_private(u64 value, unsigned int what)
+{
+	return value << DL_CALL_BITS | what;
+}
+
+static bool dl_is_call(u64 private, unsigned int what)
+{
+	return (private & (BIT(DL_CALL_BITS) - 1)) == what;
+}
+
 static struct dl_fsync *dl_fsync_of(u64 private)
 {
-	return private & 1 ? NULL : (struct dl_fsync *)private;
+	return dl_is_call(private, DL_CALL_FSYNC) ? (struct dl_fsync *)private : NULL;
+}
+
+static unsigned int dl_class_of_write(const struct split_call *call)
+{
+	return call->private >> DL_CALL_BITS;
+}
+
+/* How long the read may take whose file the current task reads; 0: as long as its cgroup's. */
+static u64 dl_read_ns_of_task(const struct dl_data *dl)
+{
+	u64 private = 0;
+
+	if (!cause_files_have_reads() || !split_inside(dl->device, &private) ||
+	    !dl_is_call(private, DL_CALL_READ))
+		return 0;
+	return private >> DL_CALL_BITS;
 }
 
 /* Whether what a writer has dirty would take others' time as soon as the kernel wrote it. */
@@ -426,7 +460,7 @@ static bool dl_is_too_dirty(const struct dl_data *dl, const struct split_call *c
 	u64 dirty_ns = forecast_time(&dl->forecast, split_cost_ns(dl->device, expected));
 
 	return expected && (s64)(dirty_ns + forecast_load(&dl->forecast, now_ns)) >
-				   dl_left_next(dl, call->private >> 1, now_ns);
+				   dl_left_next(dl, dl_class_of_write(call), now_ns);
 }
 
 static void dl_begin(struct dl_data *dl, struct dl_fsync *fsync, const struct split_dirt *dirt,
@@ -470,13 +504,25 @@ static bool dl_enter_write(struct dl_data *dl, struct split_call *call)
 	bool costs = !call->direct && !split_costs_nothing(call), hold;
 	unsigned long flags;
 
-	call->private = (u64)dl_class_of(deadline_ns) << 1 | 1;
+	call->private = dl_private(dl_class_of(deadline_ns), DL_CALL_WRITE);
 	spin_lock_irqsave(&dl->lock, flags);
 	hold = costs && dl_is_too_dirty(dl, call, ktime_get_ns());
 	if (hold && !call->nowait)
 		dl_hold(dl, call);
 	spin_unlock_irqrestore(&dl->lock, flags);
 	return !hold;
+}
+
+/* A read isn't held: its file's deadline, if it has one, is for its requests. */
+static bool dl_enter_read(struct dl_data *dl, struct split_call *call)
+{
+	u64 deadline_ns = 0;
+
+	call->unplug = cause_file_deadline(call->file, CAUSE_READ, 0);
+	if (call->unplug)
+		deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_READ, call->file);
+	call->private = dl_private(deadline_ns, DL_CALL_READ);
+	return true;
 }
 
 static bool dl_enter_fsync(struct dl_data *dl, struct split_call *call)
@@ -511,6 +557,8 @@ static bool dl_enter_fsync(struct dl_data *dl, struct split_call *call)
 
 static bool dl_enter(void *data, struct split_call *call)
 {
+	if (call->kind == SPLIT_READ)
+		return dl_enter_read(data, call);
 	return call->kind == SPLIT_WRITE && !call->durable ? dl_enter_write(data, call)
 							   : dl_enter_fsync(data, call);
 }
@@ -600,7 +648,7 @@ static void dl_charge(void *data, struct split_account *account, u64 cost)
 
 static const struct split_ops dl_ops = {
 	.name = "split-deadline",
-	.more = SPLIT_FLUSHES,
+	.more = SPLIT_FLUSHES | BIT(SPLIT_READ),
 	.enter = dl_enter,
 	.drop = dl_drop,
 	.leave = dl_leave,
@@ -644,7 +692,7 @@ static bool dl_is_due(const struct dl_data *dl, const struct split_call *call, u
 static void dl_look_at(struct dl_data *dl, struct split_call *call)
 {
 	struct dl_fsync *fsync = dl_fsync_of(call->private);
-	unsigned int class = fsync ? fsync->class : call->private >> 1, part;
+	unsigned int class = fsync ? fsync->class : dl_class_of_write(call), part;
 	u64 now_ns = ktime_get_ns(), data_ns;
 	struct split_dirt dirt;
 	bool hold;
@@ -957,6 +1005,8 @@ static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadli
 
 	if (what == CAUSE_FSYNC && split_inside(dl->device, &private) && dl_fsync_of(private))
 		return dl_fsync_of(private)->class;
+	if (what == CAUSE_READ && dl_read_ns_of_task(dl))
+		return dl_class_of(dl_read_ns_of_task(dl));
 	if (atomic_read(&cause_settings)) {
 		rcu_read_lock();
 		cause_meet(&css);
@@ -1025,7 +1075,10 @@ static void dl_sort(struct dl_data *dl, struct request *rq, u64 now_ns)
 		dl_sort_write(dl, rq, now_ns);
 		return;
 	}
-	deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_READ, NULL);
+	deadline_ns = dl_read_ns_of_task(dl);
+	if (!deadline_ns)
+		deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_READ, NULL);
+	trace_deadline_read(dl->q, blk_rq_pos(rq), deadline_ns);
 	dl_put(rq, DL_WAITING, dl_class_of(deadline_ns), now_ns + deadline_ns);
 }
 
@@ -1104,10 +1157,24 @@ static void dl_finish_request(struct request *rq)
 
 /* Life of the scheduler */
 
-static void dl_close_gates(const struct dl_data *dl)
+static void dl_close_gates(struct dl_data *dl)
 {
-	split_close(dl->device, READ_ONCE(dl->own_writeback) ? SPLIT_DURABLE
-							     : SPLIT_DURABLE | BIT(SPLIT_WRITE));
+	unsigned int kinds = SPLIT_DURABLE;
+	unsigned long flags;
+
+	spin_lock_irqsave(&dl->lock, flags);
+	if (!READ_ONCE(dl->own_writeback))
+		kinds |= BIT(SPLIT_WRITE);
+	if (cause_files_have_reads())
+		kinds |= BIT(SPLIT_READ);
+	split_close(dl->device, kinds);
+	spin_unlock_irqrestore(&dl->lock, flags);
+}
+
+static int dl_hear(struct notifier_block *listener, unsigned long unused, void *nothing)
+{
+	dl_close_gates(container_of(listener, struct dl_data, listener));
+	return NOTIFY_OK;
 }
 
 static void dl_depth_updated(struct request_queue *q)
@@ -1147,6 +1214,7 @@ static struct dl_data *dl_alloc(struct request_queue *q)
 	dl->read_deadline = blk_queue_nonrot(q) ? DL_READ_FLASH_MS : DL_READ_DISK_MS;
 	dl->fsync_deadline = blk_queue_nonrot(q) ? DL_FSYNC_FLASH_MS : DL_FSYNC_DISK_MS;
 	dl->own_writeback = 1;
+	dl->listener.notifier_call = dl_hear;
 	timer_setup(&dl->tick, dl_tick, 0);
 	sluice_hrtimer_setup(&dl->timer, dl_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	return dl;
@@ -1167,6 +1235,7 @@ static int dl_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	}
 	forecast_init(&dl->forecast, split_flush_ns(device));
 	dl->device = device;
+	cause_file_listen(&dl->listener);
 	dl_close_gates(dl);
 	sluice_may_limit_tags(q);
 	/* It would have who has less time wait behind others for leave to write. */
@@ -1203,6 +1272,7 @@ static void dl_exit_sched(struct elevator_queue *eq)
 	struct dl_data *dl = eq->elevator_data;
 
 	sluice_enable_wbt(dl->q, eq);
+	cause_file_hear_no_more(&dl->listener);
 	split_detach(dl->device);
 	timer_shutdown_sync(&dl->tick);
 	hrtimer_cancel(&dl->timer);

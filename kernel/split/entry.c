@@ -15,6 +15,7 @@
  */
 #include "core.h"
 
+#include <linux/blkdev.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/wait.h>
@@ -152,6 +153,17 @@ EXPORT_SYMBOL_GPL(split_costs_nothing);
 
 /* Reads */
 
+/* What was plugged before a call isn't the call's; what it plugs has gone when it returns. */
+static struct blk_plug *split_unplug(struct split_call *call)
+{
+	struct blk_plug *plug = call->unplug ? current->plug : NULL;
+
+	if (plug)
+		blk_finish_plug(plug);
+	call->unplug = false;
+	return plug;
+}
+
 static ssize_t split_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *file = iocb->ki_filp;
@@ -159,15 +171,19 @@ static ssize_t split_read(struct kiocb *iocb, struct iov_iter *to)
 		.kind = SPLIT_READ,
 		.sb = file_inode(file)->i_sb,
 		.inode = file_inode(file),
+		.file = file,
 		.pos = iocb->ki_pos,
 		.bytes = iov_iter_count(to),
 		.direct = iocb->ki_flags & IOCB_DIRECT,
 		.nowait = iocb->ki_flags & IOCB_NOWAIT,
 	};
 	ssize_t result = split_enter(&call);
+	struct blk_plug *plug = split_unplug(&call);
 
 	if (!result)
 		result = file->f_op->read_iter(iocb, to);
+	if (plug)
+		current->plug = plug;
 	split_leave(&call, result);
 	split_end();
 	return result;

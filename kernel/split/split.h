@@ -148,13 +148,15 @@ struct split_account {
  * @account: the caller's; the call has a reference
  * @sb: the file system
  * @inode: of a write, fsync, store or read, else NULL
- * @file: of a write or fsync, else NULL
+ * @file: of a write, fsync or read, else NULL
  * @pos: where a write or read begins, as far as is known before it does; bytes
  * @bytes: length of a write or read; of an fsync's range, LLONG_MAX if to the end
  * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
  * @direct: a write or read past the page cache
  * @nowait: must not be held
  * @ioprio: the caller's I/O priority
+ * @unplug: set by enter() of a read: what the caller had plugged goes before split_inside() finds
+ *	the call, and what it plugs before leave()
  * @node: the policy's, from enter() on
  * @private: the policy's
  * @task: the caller
@@ -182,6 +184,7 @@ struct split_call {
 	bool direct;
 	bool nowait;
 	unsigned short ioprio;
+	bool unplug;
 	struct list_head node;
 	u64 private;
 	struct task_struct *task;

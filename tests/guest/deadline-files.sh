@@ -12,7 +12,7 @@ trace=/sys/kernel/tracing
 cat >/tmp/Ask.pm <<'end'
 use IO::Handle;
 sub opened { open(my $s, "+<", "/dev/sluice") or die "$!"; $s }
-sub deadline { ioctl($_[0], 0x4008db01, pack("lL", $_[1] =~ /^-?[0-9]+$/ ? $_[1] : fileno($_[1]), $_[2])) ? 0 : $! + 0 }
+sub deadline { ioctl($_[0], 0x400cdb01, pack("lLL", $_[1] =~ /^-?[0-9]+$/ ? $_[1] : fileno($_[1]), 0, $_[2])) ? 0 : $! + 0 }
 sub durable { syswrite($_[0], "x" x 4096) == 4096 or die; $_[0]->sync or die "$!" }
 sub expect { $_[1] == $_[2] or die "$_[0]: error $_[1], not $_[2]\n" }
 open(LOG, ">", "/tmp/mnt/log") or die;
@@ -69,7 +69,7 @@ expect_deadlines "5 100" 'my $s = opened(); my $t = opened(); deadline($s, *LOG,
 	open(TMPFS, ">", "/dev/shm/x") or die;
 	expect("no disk", deadline($s, *TMPFS, 5000), 22);
 	expect("two", deadline($t, *LOG, 3000), 16);
-	my $arg = "x" x 16; for (0x4008db02, 0x4010db01) { expect($_, (ioctl($s, $_, $arg) ? 0 : $! + 0), 25) }
+	my $arg = "x" x 16; for (0x400cdb02, 0x4010db01) { expect($_, (ioctl($s, $_, $arg) ? 0 : $! + 0), 25) }
 	durable(*LOG); durable(*TABLE)'
 
 # Who may set no priorities gets no less time, but more.
