@@ -27,7 +27,40 @@ class Bug:
 
 
 BUGS = (
-    Bug("simdisk/arbiter.c", "turn + 1) % arb->queues;\n\tarb->w", "turn) % arb->queues;\n\tarb->w", "arbiter"),
+    Bug("simdisk/arbiter.c", "queue.index) + 1) % places", "queue.index)) % places", "in_turn_all_queues_are_alike"),
+    Bug("simdisk/arbiter.c", "if (level < arb->turn % ARBITER_LEVELS)", "if (false)", "in_turn_all_queues_are_alike"),
+    Bug("simdisk/arbiter.c", "after ? after :", "false ? after :", "in_turn_many_queues"),
+    Bug(
+        "simdisk/arbiter.c",
+        "level = ARBITER_ADMIN; level <= ARBITER_URGENT",
+        "level = ARBITER_URGENT; level < 2",
+        "admin_goes",
+    ),
+    Bug("simdisk/arbiter.c", "(queue.index + 1) % ARBITER_QUEUES", "queue.index", "urgent_queues_take_turns"),
+    Bug(
+        "simdisk/arbiter.c",
+        "if (arb->busy[level] && arb->credit[level])",
+        "if (arb->busy[level])",
+        "shares_are_the_weights",
+    ),
+    Bug("simdisk/arbiter.c", "(ARBITER_LEVELS - level)) + 1", "(ARBITER_LEVELS - level))", "weights_are_bytes_and_one"),
+    Bug("simdisk/arbiter.c", "(weight[0] - 1)", "weight[0]", "a_feature_has_the_weights"),
+    Bug("simdisk/arbiter.c", "U32_MAX : 1U << burst", "128 : 1U << burst", "no_limit_is_all_that_waits"),
+    Bug("simdisk/arbiter.c", "min(arb->granted, arb->credit[from.level])", "arb->granted", "credit_ends_a_burst"),
+    Bug("simdisk/arbiter.c", "min(arb->burst, arb->waiting", "max(arb->burst, arb->waiting", "a_burst_is_a_run"),
+    Bug("simdisk/arbiter.c", "\t\tarb->credit[level] = 0;\n", "", "an_idle_level_forfeits_its_round"),
+    Bug(
+        "simdisk/arbiter.c",
+        "\tarb->granted = 0;\n\tarbiter_begin_round(arb);\n",
+        "\tarb->granted = 0;\n",
+        "weights_begin_a_round",
+    ),
+    Bug("simdisk/arbiter.c", "!(arb->partner &&", "!(false &&", "a_fused_pair_stays_together"),
+    Bug(
+        "simdisk/arbiter.c", "*credit -= !!*credit;", "*credit -= !!*credit * !!arb->granted;", "a_fused_pair_costs_two"
+    ),
+    Bug("simdisk/arbiter.c", "\tarb->granted = 0;\n\tarb->partner = false;\n}", "}", "a_deleted_queue_is_gone"),
+    Bug("simdisk/model.c", "\tmodel_run(model, now);\n\tarbiter_set", "\tarbiter_set", "weights_say_what_is_fetched"),
     Bug("simdisk/profile.c", "value > par->most", "value > par->most + 1", "parameter_refused"),
     Bug("simdisk/ssd.c", "\tdie->free = start + sense;", "\tdie->free = start;", "ssd_read_is_the_sum"),
     Bug("simdisk/ssd.c", "max(from, die->free)", "from", "ssd_dies_work_side_by_side"),
@@ -46,7 +79,7 @@ BUGS = (
     Bug("simdisk/model.c", "= div64_u64(now, model->profile.slowdown)", "= now", "slowdown_multiplies_every_time"),
     Bug("simdisk/model.c", "if (before->due <= due)", "if (before->due >= due)", "nothing completes"),
     Bug("simdisk/model.c", "+ model->shortest_ns", "+ 2 * model->shortest_ns", "sooner than told"),
-    Bug("simdisk/model.c", "while ((cmd = arbiter_pick(", "if ((cmd = arbiter_pick(", "reset_hands_all_back"),
+    Bug("simdisk/model.c", "while ((cmd = model_pick(", "if ((cmd = model_pick(", "reset_hands_all_back"),
     Bug("split/cost.c", "min(to - from, cost_of_way(model, to - from))", "to - from", "cheaper_of_passing"),
     Bug("split/cost.c", "if (from < to)", "if (true)", "way_back_is_never_short"),
     Bug("split/cost.c", "30000000 / device->rpm", "60000000 / device->rpm", "meets_the_simulated_disk"),

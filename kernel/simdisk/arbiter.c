@@ -1,55 +1,220 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The controller's choice of the submission queue that it fetches from next.
- * Round robin, one command a turn: NVMe's arbitration with a burst of one.
- */
+/* The two mechanisms of arbitration. See arbiter.h. */
 #include "arbiter.h"
-#include "model.h"
+
+/* Feature 01h: bits of the burst; each weight has a byte, less one, low to high above it. */
+#define ARBITER_BURST_MASK 7
+#define ARBITER_BYTE 8
 
 /**
- * arbiter_init() - start with empty queues
- * @arb: the arbiter
- * @queues: submission queues, 1 to ARBITER_QUEUES
+ * arbiter_feature() - the value of feature 01h for weights
+ * @weight: of high, medium and low, 1 to ARBITER_WEIGHT_MAX
+ * @burst: the power of two that is the burst; ARBITER_BURST_MAX: no limit
+ *
+ * Return: CDW11 of Set Features.
  */
-void arbiter_init(struct arbiter *arb, unsigned int queues)
+u32 arbiter_feature(const unsigned int weight[3], unsigned int burst)
 {
-	unsigned int i;
+	return (weight[0] - 1) << 3 * ARBITER_BYTE | (weight[1] - 1) << 2 * ARBITER_BYTE |
+	       (weight[2] - 1) << ARBITER_BYTE | burst;
+}
 
-	arb->queues = queues;
-	arb->turn = 0;
-	arb->waiting = 0;
-	for (i = 0; i < queues; i++)
-		INIT_LIST_HEAD(&arb->queue[i]);
+/* Rule 5: what is left of the last round is nobody's. */
+static void arbiter_begin_round(struct arbiter *arb)
+{
+	memcpy(arb->credit, arb->weight, sizeof(arb->credit));
 }
 
 /**
- * arbiter_add() - put a command at the end of its submission queue
+ * arbiter_init() - empty queues, round robin, one command a turn
  * @arb: the arbiter
- * @cmd: the command; a queue number that is too high wraps
  */
-void arbiter_add(struct arbiter *arb, struct model_cmd *cmd)
+void arbiter_init(struct arbiter *arb)
 {
-	list_add_tail(&cmd->node, &arb->queue[cmd->queue % arb->queues]);
-	arb->waiting++;
+	memset(arb, 0, sizeof(*arb));
+	arbiter_set(arb, false, 0);
 }
 
 /**
- * arbiter_pick() - take the next command
+ * arbiter_set() - choose the mechanism and its weights
+ * @arb: the arbiter
+ * @weighted: CC.AMS is 1
+ * @feature: value of feature 01h; its weights don't matter in round robin
+ *
+ * At any time: a new round begins, with what waits.
+ */
+void arbiter_set(struct arbiter *arb, bool weighted, u32 feature)
+{
+	unsigned int burst = feature & ARBITER_BURST_MASK, level;
+
+	arb->weighted = weighted;
+	arb->burst = burst == ARBITER_BURST_MAX ? U32_MAX : 1U << burst;
+	for (level = ARBITER_HIGH; level <= ARBITER_LOW; level++)
+		arb->weight[level] = (u8)(feature >> ARBITER_BYTE * (ARBITER_LEVELS - level)) + 1;
+	arb->granted = 0;
+	arbiter_begin_round(arb);
+}
+
+/**
+ * arbiter_add() - a command has come
+ * @arb: the arbiter
+ * @queue: where to
+ */
+void arbiter_add(struct arbiter *arb, struct arbiter_queue queue)
+{
+	arb->waiting[queue.level][queue.index]++;
+	arb->busy[queue.level] |= 1ULL << queue.index;
+	arb->total++;
+}
+
+static void arbiter_take(struct arbiter *arb, struct arbiter_queue queue, unsigned int commands)
+{
+	unsigned int *waiting = &arb->waiting[queue.level][queue.index];
+
+	*waiting -= commands;
+	arb->total -= commands;
+	if (!*waiting)
+		arb->busy[queue.level] &= ~(1ULL << queue.index);
+}
+
+/* The first of a level's queues with commands, from one on, and round. */
+static unsigned int arbiter_busy_from(const struct arbiter *arb, unsigned int level,
+				      unsigned int index)
+{
+	u64 after = arb->busy[level] & ~0ULL << index;
+
+	return __ffs64(after ? after : arb->busy[level]);
+}
+
+/* Rule 4: the first level with commands and credit, or ARBITER_LEVELS. What is idle forfeits. */
+static unsigned int arbiter_with_credit(struct arbiter *arb)
+{
+	unsigned int level;
+
+	for (level = ARBITER_HIGH; level <= ARBITER_LOW; level++) {
+		if (arb->busy[level] && arb->credit[level])
+			break;
+		arb->credit[level] = 0;
+	}
+	return level;
+}
+
+/* Rules 2 to 5: the level that is fetched from; some queue has commands. */
+static unsigned int arbiter_level(struct arbiter *arb)
+{
+	unsigned int level;
+
+	for (level = ARBITER_ADMIN; level <= ARBITER_URGENT; level++)
+		if (arb->busy[level])
+			return level;
+	level = arbiter_with_credit(arb);
+	if (level < ARBITER_LEVELS)
+		return level;
+	arbiter_begin_round(arb);
+	return arbiter_with_credit(arb);
+}
+
+static struct arbiter_queue arbiter_weighted(struct arbiter *arb)
+{
+	struct arbiter_queue queue = { .level = arbiter_level(arb) };
+
+	queue.index = arbiter_busy_from(arb, queue.level, arb->next[queue.level]);
+	arb->next[queue.level] = (queue.index + 1) % ARBITER_QUEUES;
+	return queue;
+}
+
+/* Places in round robin: all queues of one number, level by level, then those of the next. */
+static unsigned int arbiter_place(unsigned int level, unsigned int index)
+{
+	return index * ARBITER_LEVELS + level;
+}
+
+/* Rule 1: the queue with commands that is the next after the last one, of all. */
+static struct arbiter_queue arbiter_in_turn(struct arbiter *arb)
+{
+	unsigned int places = ARBITER_LEVELS * ARBITER_QUEUES, level, ahead, nearest = places;
+	struct arbiter_queue queue = {};
+
+	for (level = 0; level < ARBITER_LEVELS; level++) {
+		unsigned int first = arb->turn / ARBITER_LEVELS, index;
+
+		if (!arb->busy[level])
+			continue;
+		if (level < arb->turn % ARBITER_LEVELS)
+			first = (first + 1) % ARBITER_QUEUES;
+		index = arbiter_busy_from(arb, level, first);
+		ahead = (arbiter_place(level, index) + places - arb->turn) % places;
+		if (ahead < nearest) {
+			nearest = ahead;
+			queue = (struct arbiter_queue){ level, index };
+		}
+	}
+	arb->turn = (arbiter_place(queue.level, queue.index) + 1) % places;
+	return queue;
+}
+
+static bool arbiter_has_credit(const struct arbiter *arb, unsigned int level)
+{
+	return arb->weighted && level >= ARBITER_HIGH;
+}
+
+/* Rules 3, 4 and 6: a grant is of what waits now; what comes meanwhile is for the next one. */
+static void arbiter_arbitrate(struct arbiter *arb)
+{
+	struct arbiter_queue from = arb->weighted ? arbiter_weighted(arb) : arbiter_in_turn(arb);
+
+	arb->from = from;
+	arb->granted = min(arb->burst, arb->waiting[from.level][from.index]);
+	if (arbiter_has_credit(arb, from.level))
+		arb->granted = min(arb->granted, arb->credit[from.level]);
+}
+
+/**
+ * arbiter_fetch() - which queue is the next command fetched from?
+ * @arb: the arbiter
+ * @queue: becomes that queue, which has a command less
+ *
+ * Return: false: there is no command.
+ */
+bool arbiter_fetch(struct arbiter *arb, struct arbiter_queue *queue)
+{
+	unsigned int *credit;
+
+	if (!arb->total)
+		return false;
+	if (!arb->granted && !(arb->partner && arb->waiting[arb->from.level][arb->from.index]))
+		arbiter_arbitrate(arb);
+	arb->partner = false;
+	*queue = arb->from;
+	credit = &arb->credit[queue->level];
+	arb->granted -= !!arb->granted;
+	if (arbiter_has_credit(arb, queue->level))
+		*credit -= !!*credit;
+	arbiter_take(arb, *queue, 1);
+	return true;
+}
+
+/**
+ * arbiter_fuse() - the command fetched last is the first of a fused pair
  * @arb: the arbiter
  *
- * Return: the command, or NULL when nothing waits.
+ * Rule 7: its partner, the next one of its queue, is fetched next, if it is there by then.
  */
-struct model_cmd *arbiter_pick(struct arbiter *arb)
+void arbiter_fuse(struct arbiter *arb)
 {
-	struct model_cmd *cmd;
+	arb->partner = true;
+}
 
-	if (!arb->waiting)
-		return NULL;
-	while (list_empty(&arb->queue[arb->turn]))
-		arb->turn = (arb->turn + 1) % arb->queues;
-	cmd = list_first_entry(&arb->queue[arb->turn], struct model_cmd, node);
-	list_del_init(&cmd->node);
-	arb->turn = (arb->turn + 1) % arb->queues;
-	arb->waiting--;
-	return cmd;
+/**
+ * arbiter_drop() - a queue is deleted: what waits in it is gone
+ * @arb: the arbiter
+ * @queue: the queue
+ */
+void arbiter_drop(struct arbiter *arb, struct arbiter_queue queue)
+{
+	arbiter_take(arb, queue, arb->waiting[queue.level][queue.index]);
+	if (arb->from.level != queue.level || arb->from.index != queue.index)
+		return;
+	arb->granted = 0;
+	arb->partner = false;
 }

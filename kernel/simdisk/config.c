@@ -212,6 +212,78 @@ static ssize_t config_hang_every_store(struct config_item *item, const char *tex
 	return config_every_store(config, "hang_every", text, length, &config->disk.hang_every);
 }
 
+static int config_weighted_refused(const struct disk *disk)
+{
+	if (disk->profile.wrr)
+		return 0;
+	pr_err("%s: profile %s fetches in turn; write 1 to wrr first, or rr to arbitration\n",
+	       disk->name, disk->profile.name);
+	return -EINVAL;
+}
+
+static ssize_t config_arbitration_show(struct config_item *item, char *page)
+{
+	struct config *config = to_config(item);
+	struct disk *disk = &config->disk;
+	u32 feature;
+	bool weighted;
+
+	mutex_lock(&config->lock);
+	feature = disk->feature;
+	weighted = disk->weighted;
+	mutex_unlock(&config->lock);
+	if (!weighted)
+		return sysfs_emit(page, "rr\n");
+	return sysfs_emit(page, "%u %u %u %u\n", (feature >> 24) + 1, (u8)(feature >> 16) + 1,
+			  (u8)(feature >> 8) + 1, feature & ARBITER_BURST_MAX);
+}
+
+/*
+ * "HIGH MEDIUM LOW", and the power of two that is the burst; more digits than a number may have are
+ * seen as such. Returns 0 or -EINVAL, -ERANGE.
+ */
+static int config_weights(const char *text, u32 *feature)
+{
+	unsigned int weight[3], burst = 0, i;
+	char rest;
+
+	if (sscanf(text, "%4u %4u %4u %c", &weight[0], &weight[1], &weight[2], &rest) != 3 &&
+	    sscanf(text, "%4u %4u %4u %2u %c", &weight[0], &weight[1], &weight[2], &burst, &rest) !=
+		    4)
+		return -EINVAL;
+	for (i = 0; i < ARRAY_SIZE(weight); i++)
+		if (!weight[i] || weight[i] > ARBITER_WEIGHT_MAX)
+			return -ERANGE;
+	if (burst > ARBITER_BURST_MAX)
+		return -ERANGE;
+	*feature = arbiter_feature(weight, burst);
+	return 0;
+}
+
+/* At any time. */
+static ssize_t config_arbitration_store(struct config_item *item, const char *text, size_t length)
+{
+	struct config *config = to_config(item);
+	bool weighted = !sysfs_streq(text, "rr");
+	int error = 0;
+	u32 feature = 0;
+
+	if (weighted)
+		error = config_weights(text, &feature);
+	if (error) {
+		pr_err("%s: arbitration takes rr, or three weights, 1 to %u, and a burst, 0 to %u\n",
+		       config->disk.name, ARBITER_WEIGHT_MAX, ARBITER_BURST_MAX);
+		return error;
+	}
+	mutex_lock(&config->lock);
+	if (weighted)
+		error = config_weighted_refused(&config->disk);
+	if (!error)
+		disk_arbitrate(&config->disk, weighted, feature);
+	mutex_unlock(&config->lock);
+	return error ?: length;
+}
+
 static ssize_t config_stats_show(struct config_item *item, char *page)
 {
 	struct disk_stats s;
@@ -245,6 +317,9 @@ static int config_power_on(struct config *config)
 		pr_err("%s: inner_mbps may not exceed outer_mbps\n", config->disk.name);
 		return -EINVAL;
 	}
+	error = config->disk.weighted ? config_weighted_refused(&config->disk) : 0;
+	if (error)
+		return error;
 	error = disk_power_on(&config->disk);
 	if (error)
 		pr_err("%s: can't power on, error %d\n", config->disk.name, error);
@@ -294,6 +369,7 @@ static struct configfs_attribute config_attributes[] = {
 	ATTRIBUTE(data),
 	ATTRIBUTE(fail_every),
 	ATTRIBUTE(hang_every),
+	ATTRIBUTE(arbitration),
 	ATTRIBUTE(power),
 	{
 		.ca_name = "stats",

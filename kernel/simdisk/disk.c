@@ -10,6 +10,7 @@
  */
 #define pr_fmt(fmt) "simdisk: " fmt
 
+#include <linux/ioprio.h>
 #include <linux/module.h>
 #include <linux/sizes.h>
 #include "../compat/blkdev.h"
@@ -79,12 +80,27 @@ static enum model_op disk_op(const struct request *rq)
 	}
 }
 
+/* The queue of an I/O priority, as module nvme-wrr has them by default. */
+static enum arbiter_level disk_level(unsigned short ioprio)
+{
+	switch (IOPRIO_PRIO_CLASS(ioprio)) {
+	case IOPRIO_CLASS_RT:
+		return ARBITER_URGENT;
+	case IOPRIO_CLASS_IDLE:
+		return ARBITER_LOW;
+	case IOPRIO_CLASS_BE:
+		return IOPRIO_PRIO_LEVEL(ioprio) < IOPRIO_BE_NORM ? ARBITER_HIGH : ARBITER_MEDIUM;
+	default:
+		return ARBITER_MEDIUM;
+	}
+}
+
 static void disk_fill(struct disk_cmd *dc, struct blk_mq_hw_ctx *hctx, struct request *rq)
 {
 	dc->cmd.op = disk_op(rq);
 	dc->cmd.lba = blk_rq_pos(rq);
 	dc->cmd.sectors = blk_rq_sectors(rq);
-	dc->cmd.queue = hctx->queue_num;
+	dc->cmd.group = hctx->queue_num;
 	dc->cmd.fua = rq->cmd_flags & REQ_FUA;
 	dc->status = BLK_STS_OK;
 	INIT_LIST_HEAD(&dc->cmd.node);
@@ -223,6 +239,9 @@ static void disk_submit(struct disk *disk, struct disk_cmd *dc)
 
 	lockdep_assert_held(&disk->lock);
 	disk_count(disk, dc);
+	dc->cmd.level = ARBITER_MEDIUM;
+	if (disk->weighted)
+		dc->cmd.level = disk_level(req_get_ioprio(blk_mq_rq_from_pdu(dc)));
 	count = disk_started(disk);
 	if (disk_due(count, READ_ONCE(disk->hang_every))) {
 		dc->state = DISK_CMD_HUNG;
@@ -409,6 +428,7 @@ int disk_power_on(struct disk *disk)
 	if (error)
 		return error;
 	memset(&disk->stats, 0, sizeof(disk->stats));
+	model_arbitrate(&disk->model, disk->weighted, disk->feature, 0);
 	disk->armed = MODEL_NEVER;
 	disk->epoch = ktime_get_ns();
 	error = disk_init_tags(disk);
@@ -466,6 +486,24 @@ void disk_power_off(struct disk *disk)
 	disk->gendisk = NULL;
 	blk_mq_free_tag_set(&disk->tags);
 	model_exit(&disk->model);
+}
+
+/**
+ * disk_arbitrate() - choose how the controller fetches commands
+ * @disk: the disk, with power or without
+ * @weighted: by weights of I/O priorities, else in turn
+ * @feature: as arbiter_feature() makes it
+ */
+void disk_arbitrate(struct disk *disk, bool weighted, u32 feature)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&disk->lock, flags);
+	disk->weighted = weighted;
+	disk->feature = feature;
+	if (disk->powered)
+		model_arbitrate(&disk->model, weighted, feature, disk_now(disk));
+	spin_unlock_irqrestore(&disk->lock, flags);
 }
 
 /**

@@ -41,6 +41,11 @@ struct disk_stats {
  * @fail_every: every so many commands one ends with an I/O error; 0: none
  * @hang_every: every so many commands one never completes; 0: none
  *
+ * Changed by disk_arbitrate(), under @lock:
+ *
+ * @weighted: the controller fetches by weights, from four queues a CPU; else in turn, from one
+ * @feature: the weights, as arbiter_feature() makes it
+ *
  * The owner serialises disk_power_on() and disk_power_off():
  *
  * @gendisk: the block device, or NULL when the power is off
@@ -63,6 +68,8 @@ struct disk {
 	bool keeps_data;
 	u32 fail_every;
 	u32 hang_every;
+	bool weighted;
+	u32 feature;
 
 	struct gendisk *gendisk;
 	struct blk_mq_tag_set tags;
@@ -82,6 +89,7 @@ void disk_init(struct disk *disk, const char *name);
 void disk_exit(struct disk *disk);
 int disk_power_on(struct disk *disk);
 void disk_power_off(struct disk *disk);
+void disk_arbitrate(struct disk *disk, bool weighted, u32 feature);
 void disk_read_stats(struct disk *disk, struct disk_stats *stats);
 
 #endif

@@ -21,6 +21,16 @@ static u64 model_shortest_ns(const struct profile *p)
 	return shortest;
 }
 
+static void model_init_queues(struct model *model)
+{
+	unsigned int group, level;
+
+	for (group = 0; group < MODEL_GROUPS; group++)
+		for (level = 0; level < ARBITER_LEVELS; level++)
+			INIT_LIST_HEAD(&model->queue[group][level]);
+	arbiter_init(&model->arbiter);
+}
+
 /**
  * model_init() - power up a drive
  * @model: the drive
@@ -36,7 +46,7 @@ int model_init(struct model *model, const struct profile *profile)
 	model->shortest_ns = model_shortest_ns(profile);
 	INIT_LIST_HEAD(&model->timed);
 	INIT_LIST_HEAD(&model->done);
-	arbiter_init(&model->arbiter, profile->queues);
+	model_init_queues(model);
 	return model->ops->init(model);
 }
 
@@ -57,7 +67,7 @@ static bool model_runs_alone(const struct model *model, const struct model_cmd *
 
 static bool model_can_fetch(const struct model *model)
 {
-	return model->arbiter.waiting && !model->alone && model->inside < model->profile.slots;
+	return model->arbiter.total && !model->alone && model->inside < model->profile.slots;
 }
 
 static bool model_can_run_alone(const struct model *model)
@@ -75,9 +85,22 @@ static void model_start(struct model *model, struct model_cmd *cmd)
 	model->ops->start(model, cmd);
 }
 
+/* The next command of those that wait, or NULL. */
+static struct model_cmd *model_pick(struct model *model)
+{
+	struct arbiter_queue from;
+	struct model_cmd *cmd;
+
+	if (!arbiter_fetch(&model->arbiter, &from))
+		return NULL;
+	cmd = list_first_entry(&model->queue[from.index][from.level], struct model_cmd, node);
+	list_del_init(&cmd->node);
+	return cmd;
+}
+
 static void model_fetch(struct model *model)
 {
-	struct model_cmd *cmd = arbiter_pick(&model->arbiter);
+	struct model_cmd *cmd = model_pick(model);
 
 	if (model_runs_alone(model, cmd))
 		model->alone = cmd;
@@ -135,6 +158,19 @@ static void model_run(struct model *model, u64 now)
 }
 
 /**
+ * model_arbitrate() - choose how the controller fetches
+ * @model: the drive
+ * @weighted: weighted round robin with an urgent class, else round robin
+ * @feature: see arbiter_set()
+ * @now: the caller's clock, ns
+ */
+void model_arbitrate(struct model *model, bool weighted, u32 feature, u64 now)
+{
+	model_run(model, now);
+	arbiter_set(&model->arbiter, weighted, feature);
+}
+
+/**
  * model_submit() - give a command to the drive
  * @model: the drive
  * @cmd: the command, the caller's part filled in; within the capacity
@@ -143,7 +179,8 @@ static void model_run(struct model *model, u64 now)
 void model_submit(struct model *model, struct model_cmd *cmd, u64 now)
 {
 	model_run(model, now);
-	arbiter_add(&model->arbiter, cmd);
+	list_add_tail(&cmd->node, &model->queue[cmd->group][cmd->level]);
+	arbiter_add(&model->arbiter, (struct arbiter_queue){ cmd->level, cmd->group });
 }
 
 /**
@@ -195,7 +232,7 @@ void model_reset(struct model *model, struct list_head *orphans)
 	list_splice_tail_init(&model->done, orphans);
 	if (model->alone && list_empty(&model->alone->node))
 		list_add_tail(&model->alone->node, orphans);
-	while ((cmd = arbiter_pick(&model->arbiter)))
+	while ((cmd = model_pick(model)))
 		list_add_tail(&cmd->node, orphans);
 	model->alone = NULL;
 	model->inside = 0;

@@ -24,6 +24,9 @@
 /* The time of an event that will not come by itself. */
 #define MODEL_NEVER U64_MAX
 
+/* As many groups of submission queues as a drive may have. */
+#define MODEL_GROUPS 16
+
 enum model_op {
 	MODEL_READ,
 	MODEL_WRITE,
@@ -36,7 +39,8 @@ enum model_op {
  * struct model_cmd - one command, in memory of the caller
  * @lba: first sector
  * @sectors: length; 0 for a FLUSH
- * @queue: submission queue
+ * @group: submission queues of a CPU, below the profile's queues
+ * @level: which of them, enum arbiter_level
  * @op: enum model_op
  * @fua: a write is complete only when it is on the medium
  *
@@ -51,7 +55,8 @@ enum model_op {
 struct model_cmd {
 	u64 lba;
 	u32 sectors;
-	u16 queue;
+	u16 group;
+	u8 level;
 	u8 op;
 	bool fua;
 
@@ -97,7 +102,8 @@ extern const struct model_ops ssd_ops;
  * @profile: its parameters
  * @ops: its kind
  * @drive: the kind's own state
- * @arbiter: commands not fetched yet
+ * @queue: commands not fetched yet, in order of arrival, by group and level
+ * @arbiter: which of them the next one is fetched from
  * @timed: fetched commands with an end of stage, earliest first
  * @done: completed, not yet handed to the caller
  * @alone: FLUSH or discard that waits to run alone, or does
@@ -111,6 +117,7 @@ struct model {
 	struct profile profile;
 	const struct model_ops *ops;
 	void *drive;
+	struct list_head queue[MODEL_GROUPS][ARBITER_LEVELS];
 	struct arbiter arbiter;
 	struct list_head timed;
 	struct list_head done;
@@ -124,6 +131,7 @@ struct model {
 
 int model_init(struct model *model, const struct profile *profile);
 void model_exit(struct model *model);
+void model_arbitrate(struct model *model, bool weighted, u32 feature, u64 now);
 void model_submit(struct model *model, struct model_cmd *cmd, u64 now);
 u64 model_next(const struct model *model);
 void model_advance(struct model *model, u64 now, struct list_head *done);

@@ -121,6 +121,7 @@ const struct profile profiles[] = {
 		.queues = 4,			/* room for arbitration; the drive has 32 */
 		.queue_depth = 64,
 		.slots = 256,
+		.wrr = 1,			/* the class: PM1725a, P4510 */
 		.slowdown = 24,			/* 500k IOPS are too many for the lab */
 		.fua = 1,
 		.queued_flush = 1,		/* NVMe: FLUSH is a command like others */

@@ -16,6 +16,7 @@ enum profile_kind { PROFILE_HDD = 1, PROFILE_SSD = 2 };
  * @queues: submission queues
  * @queue_depth: commands per submission queue
  * @slots: commands that the drive works on at a time
+ * @wrr: 1: the controller can fetch by weights, from four submission queues a CPU
  * @slowdown: every time is multiplied by this
  * @seed: start of everything that is drawn by lot
  * @fua: 1: the drive has forced unit access
@@ -67,6 +68,7 @@ struct profile {
 	u64 queues;
 	u64 queue_depth;
 	u64 slots;
+	u64 wrr;
 	u64 slowdown;
 	u64 seed;
 	u64 fua;

@@ -4,6 +4,7 @@
 #define SIMDISK_SHIM_H
 
 #ifdef __KERNEL__
+#include <linux/bitops.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/limits.h>

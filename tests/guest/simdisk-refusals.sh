@@ -37,6 +37,7 @@ refused data some "data takes sparse or none"
 refused power maybe "power takes 0 or 1"
 refused fail_every -1 "fail_every takes a whole number"
 refused hang_every 4294967296 "hang_every takes 0 to 4294967295"
+refused arbitration "4 2 1" "profile ssd fetches in turn; write 1 to wrr first, or rr to arbitration"
 echo hdd >$config/profile
 refused channels 8 "profile hdd has no channels"
 echo 100 >$config/outer_mbps
@@ -47,13 +48,17 @@ refused power 1 "inner_mbps may not exceed outer_mbps"
 echo nvme >$config/profile
 for file in "$config"/*; do
 	case ${file##*/} in
-	profile | data | stats | power) continue ;;
+	profile | data | stats | power | arbitration) continue ;;
 	esac
 	value=$(cat "$file")
 	[ "$value" -ge 0 ] || fail "${file##*/} is $value"
 	if [ "$value" -gt 0 ]; then
 		echo "$value" >"$file" || fail "${file##*/} refuses its own value $value"
 	fi
+done
+
+for weights in "" wrr "rr 1" 4 "4 2" "0 2 1" "4 257 1" "4 2 4294967297" "4 2 -1" "4 2 1 8" "4 2 1 -1" "4 2 1 0 0" "4 2 one"; do
+	refused arbitration "$weights" "arbitration takes rr, or three weights, 1 to 256, and a burst, 0 to 7"
 done
 
 echo 1 >$config/power

@@ -131,7 +131,8 @@ static void random_command(struct fuzz *f, struct model_cmd *cmd)
 		cmd->sectors = 0;
 	}
 	cmd->fua = draw(f, 8) == 0;
-	cmd->queue = draw(f, f->model.profile.queues);
+	cmd->group = draw(f, f->model.profile.queues);
+	cmd->level = draw(f, ARBITER_LEVELS);
 	INIT_LIST_HEAD(&cmd->node);
 }
 
@@ -227,6 +228,8 @@ static void fuzz(u64 seed)
 	for (round = 0; round < ROUNDS; round++) {
 		u64 steps = draw(&f, 8);
 
+		if (draw(&f, 4) == 0)
+			model_arbitrate(&f.model, draw(&f, 2), draw(&f, 1ULL << 32), f.now);
 		submit_some(&f);
 		while (steps-- && advance(&f))
 			;

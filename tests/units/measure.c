@@ -72,7 +72,7 @@ static void load_submit(struct load *load, unsigned int i)
 	cmd->op = load->op;
 	cmd->lba = load_lba(load);
 	cmd->sectors = load->sectors;
-	cmd->queue = i;
+	cmd->group = i % load->model.profile.queues;
 	load->start[i] = load->now;
 	INIT_LIST_HEAD(&cmd->node);
 	model_submit(&load->model, cmd, load->now);

@@ -122,25 +122,65 @@ static void test_parameter_refused(void)
 	CHECK(!profile_find("floppy") && !profile_parameter_find("floppy"), "found");
 }
 
-static void test_arbiter_turns(void)
+/* A drive that does one command at a time, with so many reads in the queue of each level. */
+static void bench_levels(struct bench *b, struct model_cmd *cmd, unsigned int each)
 {
-	static const int order[] = { 0, 3, 4, 1, 5, 2 };
-	struct model_cmd cmd[6] = {
-		{ .queue = 0 }, { .queue = 0 }, { .queue = 0 },
-		{ .queue = 1 }, { .queue = 2 }, { .queue = 2 },
-	};
-	struct arbiter arb;
-	int i;
+	struct profile p = profile_of("nvme");
+	unsigned int i;
 
-	arbiter_init(&arb, 3);
-	for (i = 0; i < 6; i++)
-		arbiter_add(&arb, &cmd[i]);
-	for (i = 0; i < 6; i++) {
-		struct model_cmd *got = arbiter_pick(&arb);
-
-		CHECK(got == &cmd[order[i]], "turn %d went to %d", i, (int)(got - cmd));
+	p.slots = 1;
+	bench_init(b, &p);
+	for (i = 0; i < 3 * each; i++) {
+		cmd[i].level = ARBITER_HIGH + i / each;
+		submit(b, &cmd[i], MODEL_READ, 8 * i, 8);
 	}
-	CHECK(!arbiter_pick(&arb), "more than was put in");
+}
+
+/* Completes so many commands, of these levels in this order. */
+static void expect_levels(struct bench *b, const char *wanted)
+{
+	char said[64] = {};
+	unsigned int i;
+
+	for (i = 0; wanted[i]; i++)
+		said[i] = "AUHML"[step(b)->level];
+	CHECK(!strcmp(said, wanted), "%s, not %s", said, wanted);
+}
+
+static void test_queues_are_fetched_from_in_turn(void)
+{
+	struct model_cmd cmd[12] = {};
+	struct bench b;
+
+	bench_levels(&b, cmd, 4);
+	expect_levels(&b, "HMLHMLHMLHML");
+	model_exit(&b.model);
+}
+
+static void test_weights_say_what_is_fetched(void)
+{
+	struct model_cmd cmd[24] = {};
+	struct bench b;
+
+	bench_levels(&b, cmd, 8);
+	model_arbitrate(&b.model, true, 0x02010000, b.now);
+	/* The first one was fetched before. */
+	expect_levels(&b, "HHHHMMLHHHMMLHMML");
+	model_exit(&b.model);
+}
+
+static void test_weights_hold_from_their_time_on(void)
+{
+	struct model_cmd cmd[24] = {};
+	struct bench b;
+
+	bench_levels(&b, cmd, 8);
+	expect_levels(&b, "HML");
+	model_arbitrate(&b.model, true, 0x02010000, b.now);
+	expect_levels(&b, "HHHHMML");
+	model_arbitrate(&b.model, false, 0, b.now);
+	expect_levels(&b, "HMLHML");
+	model_exit(&b.model);
 }
 
 static void test_ssd_read_is_the_sum_of_its_parts(void)
@@ -587,12 +627,15 @@ static void test_reset_hands_all_back(void)
 		int j;
 
 		bench_init(&b, &profiles[i]);
-		for (j = 0; j < 64; j++)
+		for (j = 0; j < 64; j++) {
+			cmd[j].group = j % profiles[i].queues;
+			cmd[j].level = j % ARBITER_LEVELS;
 			submit(&b, &cmd[j],
 			       j == 40 ? MODEL_FLUSH
 			       : j % 3 ? MODEL_WRITE
 				       : MODEL_READ,
 			       draw(profiles[i].sectors - 256), j == 40 ? 0 : 256);
+		}
 		for (j = 0; j < 5; j++)
 			count += !!step(&b);
 		model_reset(&b.model, &orphans);
@@ -606,7 +649,9 @@ static void test_reset_hands_all_back(void)
 static const struct test tests[] = {
 	TEST(profiles_in_range),
 	TEST(parameter_refused),
-	TEST(arbiter_turns),
+	TEST(queues_are_fetched_from_in_turn),
+	TEST(weights_say_what_is_fetched),
+	TEST(weights_hold_from_their_time_on),
 	TEST(ssd_read_is_the_sum_of_its_parts),
 	TEST(ssd_dies_work_side_by_side),
 	TEST(ssd_buffer_then_flash_speed),

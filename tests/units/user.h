@@ -60,6 +60,7 @@ typedef long long s64;
 #define div64_s64(value, by) ((s64)(value) / (s64)(by))
 #define div_s64(value, by) ((s64)(value) / (s64)(by))
 #define mul_u64_u64_div_u64(a, b, by) ((u64)((unsigned __int128)(a) * (b) / (by)))
+#define __ffs64(word) ((unsigned int)__builtin_ctzll(word))
 #define DIV_ROUND_UP(value, by) (((value) + (by) - 1) / (by))
 
 #define smp_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
