@@ -28,7 +28,7 @@ class Bug:
 
 BUGS = (
     Bug("simdisk/arbiter.c", "queue.index) + 1) % places", "queue.index)) % places", "in_turn_all_queues_are_alike"),
-    Bug("simdisk/arbiter.c", "if (level < arb->turn % ARBITER_LEVELS)", "if (false)", "in_turn_all_queues_are_alike"),
+    Bug("simdisk/arbiter.c", "if (level < arb->turn % ARBITER_LEVELS)", "if (false)", "in_turn_many_queues"),
     Bug("simdisk/arbiter.c", "after ? after :", "false ? after :", "in_turn_many_queues"),
     Bug(
         "simdisk/arbiter.c",
@@ -60,7 +60,7 @@ BUGS = (
         "simdisk/arbiter.c", "*credit -= !!*credit;", "*credit -= !!*credit * !!arb->granted;", "a_fused_pair_costs_two"
     ),
     Bug("simdisk/arbiter.c", "\tarb->granted = 0;\n\tarb->partner = false;\n}", "}", "a_deleted_queue_is_gone"),
-    Bug("simdisk/model.c", "\tmodel_run(model, now);\n\tarbiter_set", "\tarbiter_set", "weights_say_what_is_fetched"),
+    Bug("simdisk/model.c", "\tmodel_run(model, now);\n\tarbiter_set", "\tarbiter_set", "weights_dont_reach_back"),
     Bug("simdisk/profile.c", "value > par->most", "value > par->most + 1", "parameter_refused"),
     Bug("simdisk/ssd.c", "\tdie->free = start + sense;", "\tdie->free = start;", "ssd_read_is_the_sum"),
     Bug("simdisk/ssd.c", "max(from, die->free)", "from", "ssd_dies_work_side_by_side"),

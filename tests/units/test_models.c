@@ -169,6 +169,18 @@ static void test_weights_say_what_is_fetched(void)
 	model_exit(&b.model);
 }
 
+static void test_weights_dont_reach_back(void)
+{
+	struct model_cmd cmd[12] = {};
+	struct bench b;
+
+	bench_levels(&b, cmd, 4);
+	b.now += 10 * MSEC;
+	model_arbitrate(&b.model, true, 0x02010000, b.now);
+	expect_levels(&b, "HMLHMLHMLHML");
+	model_exit(&b.model);
+}
+
 static void test_weights_hold_from_their_time_on(void)
 {
 	struct model_cmd cmd[24] = {};
@@ -651,6 +663,7 @@ static const struct test tests[] = {
 	TEST(parameter_refused),
 	TEST(queues_are_fetched_from_in_turn),
 	TEST(weights_say_what_is_fetched),
+	TEST(weights_dont_reach_back),
 	TEST(weights_hold_from_their_time_on),
 	TEST(ssd_read_is_the_sum_of_its_parts),
 	TEST(ssd_dies_work_side_by_side),
