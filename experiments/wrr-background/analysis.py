@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Result 3 of the slides on weighted round robin: a foreground's reads beside a background's.
+
+The slides' figure has no numbers: in turn the foreground declines sharply, 16:1 throttles the background, and 128:1
+keeps the foreground's performance.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Bar, Bars, Figure, Panel, Table, number
+from lab.result import Cell, Claim
+
+DEVICE = "nvme"
+NEEDS = {"wrr-16": ("16:1", 0.85), "wrr-128": ("128:1", 0.95)}
+"""What part of its reads alone the foreground keeps at least."""
+DECLINE = 0.5
+"""What it keeps at most where the drive fetches in turn: else the load doesn't bite."""
+WAYS = {
+    ("in-turn", "none"): "in turn",
+    ("wrr-16", "none"): "weights 16:1",
+    ("wrr-128", "none"): "weights 128:1",
+    ("io-cost-16", "none"): "io.cost 16:1",
+    ("io-cost-128", "none"): "io.cost 128:1",
+    ("in-turn", "mq-deadline"): "mq-deadline, by class",
+    ("in-turn", "bfq"): "bfq, by class",
+    ("in-turn", "mq-prio"): "mq-prio, by class",
+}
+"""Variant and scheduler, and what they stand for."""
+
+Cells = Sequence[Cell]
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    for variant, (weights, least) in NEEDS.items():
+        yield Judgement(
+            variant,
+            f"{weights}: the part of its reads alone that the foreground keeps",
+            "≥",
+            least,
+            partial(kept, variant=variant, scheduler="none"),
+        )
+    yield Judgement(
+        "in-turn",
+        "in turn: the part of its reads alone that the foreground keeps",
+        "≤",
+        DECLINE,
+        partial(kept, variant="in-turn", scheduler="none"),
+    )
+
+
+def kept(cells: Cells, variant: str, scheduler: str) -> float:
+    """The part of its reads alone that the foreground keeps; Missing if a number was not measured."""
+    alone = _rate(cells, "alone", "none", "foreground")
+    return ratio(_rate(cells, variant, scheduler, "foreground"), alone)
+
+
+def _rate(cells: Cells, variant: str, scheduler: str, name: str) -> float:
+    """Bytes a second."""
+    return find(cells, DEVICE, scheduler, variant).readings[name]
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """A table of all ways, and what the foreground keeps."""
+    found = [way for way in WAYS if _has(cells, way)]
+    if not found:
+        return []
+    text = (
+        "A foreground application of 4 jobs, best-effort 0, reads 4 KiB at random beside a background one, idle, with "
+        "twice as much in flight. The slides say, without numbers, that the foreground declines sharply in turn, and "
+        "keeps its performance at 128:1."
+    )
+    rows = tuple(_row(cells, way) for way in found)
+    ours = frozenset(index for index, way in enumerate(found) if way[0] in NEEDS)
+    bars = tuple(Bar(WAYS[way], 100 * kept(cells, *way), ours=way[0] in NEEDS) for way in found)
+    panels: tuple[Panel, ...] = (
+        Table("Reads a second", ("by", "foreground", "background", "kept, %"), rows, 1, ours),
+        Bars("What the foreground keeps", "% of its reads alone", bars),
+    )
+    return [Figure("background", "A foreground beside a background (Result 3)", text, panels, terminal=True)]
+
+
+def _has(cells: Cells, way: tuple[str, str]) -> bool:
+    try:
+        kept(cells, *way)
+    except Missing:
+        return False
+    return True
+
+
+def _row(cells: Cells, way: tuple[str, str]) -> tuple[str, ...]:
+    rates = (_rate(cells, *way, name) / 4096 for name in ("foreground", "background"))
+    return (WAYS[way], *(number(rate) for rate in rates), number(100 * kept(cells, *way)))
