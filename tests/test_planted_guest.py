@@ -181,6 +181,7 @@ DEADLINE = (
         "deadline-reads",
     ),
     ("reads-unheard-of", "\tcause_file_listen(&dl->listener);\n", "", "deadline-reads"),
+    ("flush-goes-on", "\tdl->flushing -= !!dl->flushing;\n", "", "deadline-requeue"),
     ("reads-gone-unheard-of", "\tcause_file_hear_no_more(&dl->listener);\n", "", "deadline-reads"),
 )
 SPLIT = (

@@ -407,7 +407,7 @@ static void split_at_request(void *unused, struct bio *bio)
 #endif
 
 /* For policies that hear of flushes. */
-static void split_tell_flush(struct request *rq, bool begins)
+static void split_tell_flush(struct request *rq, enum split_flush what)
 {
 	struct split_device *device;
 
@@ -416,24 +416,32 @@ static void split_tell_flush(struct request *rq, bool begins)
 	rcu_read_lock();
 	device = split_find(rq->q);
 	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->flush)
-		device->ops->flush(device->data, begins);
+		device->ops->flush(device->data, what);
 	rcu_read_unlock();
 }
 
 static void split_at_issue(void *unused, struct request *rq)
 {
-	split_tell_flush(rq, true);
+	split_tell_flush(rq, SPLIT_FLUSH_BEGINS);
 }
 
 static void split_at_complete(void *unused, struct request *rq, blk_status_t error,
 			      unsigned int bytes)
 {
-	split_tell_flush(rq, false);
+	split_tell_flush(rq, SPLIT_FLUSH_ENDS);
+}
+
+/* What the driver had no room for, and refused, hasn't begun. */
+static void split_at_requeue(void *unused, struct request *rq)
+{
+	if (blk_mq_request_started(rq))
+		split_tell_flush(rq, SPLIT_FLUSH_BEGINS_ANEW);
 }
 
 struct split_probe split_block_probes[] = {
 	{ .name = "block_rq_issue", .function = split_at_issue, .more = SPLIT_FLUSHES },
 	{ .name = "block_rq_complete", .function = split_at_complete, .more = SPLIT_FLUSHES },
+	{ .name = "block_rq_requeue", .function = split_at_requeue, .more = SPLIT_FLUSHES },
 #ifdef SLUICE_FLUSHES_BYPASS
 	{ .name = "block_getrq", .function = split_at_request },
 #endif

@@ -621,7 +621,13 @@ static void dl_end_flush(struct dl_data *dl, u64 now_ns)
 	forecast_flushed(&dl->forecast, now_ns);
 }
 
-static void dl_flush(void *data, bool begins)
+/* It was given back by the driver: what it took is nothing to be learned. */
+static void dl_forget_flush(struct dl_data *dl)
+{
+	dl->flushing -= !!dl->flushing;
+}
+
+static void dl_flush(void *data, enum split_flush what)
 {
 	struct dl_data *dl = data;
 	unsigned long flags;
@@ -629,13 +635,15 @@ static void dl_flush(void *data, bool begins)
 
 	spin_lock_irqsave(&dl->lock, flags);
 	now_ns = ktime_get_ns();
-	if (begins)
+	if (what == SPLIT_FLUSH_BEGINS)
 		dl_begin_flush(dl, now_ns);
-	else
+	else if (what == SPLIT_FLUSH_ENDS)
 		dl_end_flush(dl, now_ns);
+	else
+		dl_forget_flush(dl);
 	WRITE_ONCE(dl->touched_ns, now_ns);
 	spin_unlock_irqrestore(&dl->lock, flags);
-	if (!begins)
+	if (what != SPLIT_FLUSH_BEGINS)
 		dl_run(dl);
 }
 

@@ -198,6 +198,15 @@ struct split_call {
 };
 
 /**
+ * enum split_flush - what is heard of a flush of a device's cache
+ * @SPLIT_FLUSH_BEGINS: the driver has it
+ * @SPLIT_FLUSH_ENDS: it is done, or has failed
+ * @SPLIT_FLUSH_BEGINS_ANEW: the driver has given it back, to be tried again: it will begin once
+ *			     more
+ */
+enum split_flush { SPLIT_FLUSH_BEGINS, SPLIT_FLUSH_ENDS, SPLIT_FLUSH_BEGINS_ANEW };
+
+/**
  * struct split_ops - what a policy does
  *
  * Each is called from the caller's context, with no lock held but that of its caller, and
@@ -286,9 +295,9 @@ struct split_ops {
 	 * @flush: the device begins to flush its write cache, or has done so
 	 *
 	 * In any context, without a lock.  A device with several queues may do several at a
-	 * time; of one that is requeued the beginning is heard again.
+	 * time.
 	 */
-	void (*flush)(void *data, bool begins);
+	void (*flush)(void *data, enum split_flush what);
 };
 
 /**
