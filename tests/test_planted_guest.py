@@ -295,7 +295,7 @@ FILES = (
     ("any-file", "S_ISREG(file_inode(file)->i_mode) && ", "", "files"),
     ("any-file-system", "file_inode(file)->i_sb->s_bdev &&\n\t    ", "", "files"),
     ("however-open", "(file->f_mode & mode) == mode", "file->f_mode & mode", "reads"),
-    ("reads-uncounted", "\tcause_file_count(entry, -1);\n", "", "reads"),
+    ("reads-uncounted", "\t\tlist_del(&entry->reads);\n", "", "reads"),
 )
 # In what elevators share, a bug is planted for each of them.
 SHARED = (

@@ -14,10 +14,10 @@
 #include <linux/cred.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/notifier.h>
 #include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -29,6 +29,7 @@
  * @capable: whoever said so may have any
  * @uid: who said so: else it is nobody's matter but his
  * @node: in cause_files, by @file
+ * @reads: in cause_file_reads, if its reads have one
  * @rcu: frees it
  */
 struct cause_file {
@@ -37,6 +38,7 @@ struct cause_file {
 	bool capable;
 	kuid_t uid;
 	struct rhash_head node;
+	struct list_head reads;
 	struct rcu_head rcu;
 };
 
@@ -49,8 +51,8 @@ static const struct rhashtable_params cause_file_params = {
 
 static struct rhashtable cause_files;
 static DEFINE_MUTEX(cause_file_lock); /* guards what follows, and each opening's private_data */
-static unsigned int cause_file_reads; /* files with a deadline of reads; read without the lock */
-static BLOCKING_NOTIFIER_HEAD(cause_file_listeners);
+static LIST_HEAD(cause_file_reads);
+static LIST_HEAD(cause_file_listeners);
 
 /**
  * cause_file_deadline() - how long a read or an fsync of an open file may take
@@ -79,26 +81,38 @@ unsigned int cause_file_deadline(const struct file *file, enum cause_deadline wh
 }
 EXPORT_SYMBOL_GPL(cause_file_deadline);
 
-/**
- * cause_files_have_reads() - does any file have a deadline of its reads?
- *
- * Any context.  While there is none nobody needs to look at reads.
- */
-bool cause_files_have_reads(void)
+static struct request_queue *cause_file_queue(const struct cause_file *entry)
 {
-	return READ_ONCE(cause_file_reads);
+	return bdev_get_queue(file_inode(entry->file)->i_sb->s_bdev);
 }
-EXPORT_SYMBOL_GPL(cause_files_have_reads);
+
+/* So many files more, or less, of a listener's disk have a deadline of their reads. */
+static void cause_file_tell(struct cause_file_listener *listener, int by)
+{
+	bool before = listener->reads;
+
+	listener->reads += by;
+	if (before != !!listener->reads)
+		listener->changed(listener);
+}
 
 /**
- * cause_file_listen() - hear of changes of cause_files_have_reads()
- * @listener: called in process context, after the change; must not allocate memory
+ * cause_file_listen() - hear when the first file of a disk has a deadline of its reads, or the last
+ * @listener: with @q and @changed
  *
- * Sleeps; a queue may be frozen.
+ * Sleeps; the queue may be frozen.
  */
-void cause_file_listen(struct notifier_block *listener)
+void cause_file_listen(struct cause_file_listener *listener)
 {
-	blocking_notifier_chain_register(&cause_file_listeners, listener);
+	const struct cause_file *entry;
+
+	mutex_lock(&cause_file_lock);
+	listener->reads = 0;
+	list_add(&listener->node, &cause_file_listeners);
+	list_for_each_entry(entry, &cause_file_reads, reads)
+		if (cause_file_queue(entry) == listener->q)
+			cause_file_tell(listener, 1);
+	mutex_unlock(&cause_file_lock);
 }
 EXPORT_SYMBOL_GPL(cause_file_listen);
 
@@ -106,29 +120,40 @@ EXPORT_SYMBOL_GPL(cause_file_listen);
  * cause_file_hear_no_more() - the end of cause_file_listen()
  * @listener: isn't called any more when this returns
  */
-void cause_file_hear_no_more(struct notifier_block *listener)
+void cause_file_hear_no_more(struct cause_file_listener *listener)
 {
-	blocking_notifier_chain_unregister(&cause_file_listeners, listener);
+	mutex_lock(&cause_file_lock);
+	list_del(&listener->node);
+	mutex_unlock(&cause_file_lock);
 }
 EXPORT_SYMBOL_GPL(cause_file_hear_no_more);
 
-/* One more, or less, that may have a deadline of its reads. */
-static void cause_file_count(const struct cause_file *entry, int by)
+static void cause_file_tell_all(const struct cause_file *entry, int by)
 {
-	bool before = cause_file_reads;
+	struct cause_file_listener *listener;
 
 	lockdep_assert_held(&cause_file_lock);
+	list_for_each_entry(listener, &cause_file_listeners, node)
+		if (listener->q == cause_file_queue(entry))
+			cause_file_tell(listener, by);
+}
+
+/* What is in the table now. */
+static void cause_file_remember(struct cause_file *entry)
+{
 	if (!entry->us[CAUSE_READ])
 		return;
-	WRITE_ONCE(cause_file_reads, cause_file_reads + by);
-	if (before != cause_files_have_reads())
-		blocking_notifier_call_chain(&cause_file_listeners, 0, NULL);
+	list_add(&entry->reads, &cause_file_reads);
+	cause_file_tell_all(entry, 1);
 }
 
 /* What isn't in the table any more. */
 static void cause_file_forget(struct cause_file *entry)
 {
-	cause_file_count(entry, -1);
+	if (entry->us[CAUSE_READ]) {
+		list_del(&entry->reads);
+		cause_file_tell_all(entry, -1);
+	}
 	fput(entry->file);
 	kfree_rcu(entry, rcu);
 }
@@ -146,10 +171,15 @@ static bool cause_file_is_deadline(u32 us)
 	return !us || (us >= CAUSE_DEADLINE_MIN && us <= CAUSE_DEADLINE_MAX);
 }
 
-/* How a file must be open. */
+/*
+ * How a file must be open.  A read that takes its time has what it reads locked: whoever may ask
+ * for no less time must be one who may write there as well.
+ */
 static fmode_t cause_file_mode(const struct sluice_file_deadline *asked)
 {
-	return (asked->read_us ? FMODE_READ : 0) | (asked->fsync_us ? FMODE_WRITE : 0);
+	bool writes = asked->fsync_us || (asked->read_us && !capable(CAP_SYS_NICE));
+
+	return (asked->read_us ? FMODE_READ : 0) | (writes ? FMODE_WRITE : 0);
 }
 
 /* The file of what was asked for, with a reference, or an error. */
@@ -186,7 +216,7 @@ static int cause_file_set(struct file *device, struct cause_file *entry)
 	if (err)
 		return err == -EEXIST ? -EBUSY : err;
 	device->private_data = entry;
-	cause_file_count(entry, 1);
+	cause_file_remember(entry);
 	if (before && before->file == entry->file)
 		cause_file_forget(before);
 	else
@@ -279,6 +309,7 @@ int cause_file_init(void)
 void cause_file_exit(void)
 {
 	misc_deregister(&cause_file_device);
-	WARN_ON_ONCE(atomic_read(&cause_files.nelems) || cause_file_reads);
+	WARN_ON_ONCE(atomic_read(&cause_files.nelems) || !list_empty(&cause_file_reads) ||
+		     !list_empty(&cause_file_listeners));
 	rhashtable_destroy(&cause_files);
 }

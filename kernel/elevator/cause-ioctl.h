@@ -24,7 +24,8 @@ struct sluice_file_deadline {
 /*
  * It holds until /dev/sluice, as it was opened for this, is closed by all who have inherited it,
  * and keeps the file open so long, with its locks; another one takes its place.  Whoever has no
- * CAP_SYS_NICE gets no less time than his cgroup has, and only for what his own user does.
+ * CAP_SYS_NICE gets no less time than his cgroup has, only for what his own user does, and for
+ * reads only if the file is open for writing, too.
  *
  * EBADF: no such descriptor; EINVAL: not such a file, or not open for that; ERANGE: no such
  * deadline, or none at all; EBUSY: the file has one by another /dev/sluice; ENOMEM.

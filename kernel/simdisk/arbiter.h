@@ -2,14 +2,22 @@
 /*
  * NVMe's arbitration: which submission queue the controller fetches from next.
  *
- * The arbiter counts the commands that wait in each queue, and keeps none: whoever has them, a
- * drive of simdisk or a controller of QEMU's, tells of each that comes, and is told which queue
- * the next one is fetched from.
+ * The arbiter counts the commands that wait in each queue, and keeps none: whoever has them tells
+ * of each that comes, and is told which queue the next one is fetched from.
+ *
+ *	1	Round robin: all queues in turn, each at most a burst of what waits in it.
+ *	2	Weighted: at every arbitration an admin queue with commands goes first.
+ *	3	Then urgent queues, in turn, a burst each; what is below may starve.
+ *	4	Then the first level with commands and credit, its queues in turn, a burst each, as
+ *		far as the credit goes, of which each command takes one.
+ *	5	Where no level with commands has credit a new round begins: each has its weight.
+ *	6	After each such grant it is arbitrated again.
+ *	7	A fused pair stays together.
  *
  * Source: NVM Express Base Specification 2.1, sections 3.4.4 and 5.1.25.1.1 (feature 01h).
  * Where it is silent: within a round high goes before medium before low; a level without
  * commands forfeits the credit that it has left in the round; a change of weights begins a new
- * round; a fused command and its partner count as two.
+ * round; a fused command and its partner count as two, as far as there is credit for both.
  */
 #ifndef SIMDISK_ARBITER_H
 #define SIMDISK_ARBITER_H

@@ -238,26 +238,40 @@ static ssize_t config_arbitration_show(struct config_item *item, char *page)
 			  (u8)(feature >> 8) + 1, feature & ARBITER_BURST_MAX);
 }
 
-/*
- * "HIGH MEDIUM LOW", and the power of two that is the burst; more digits than a number may have are
- * seen as such. Returns 0 or -EINVAL, -ERANGE.
- */
-static int config_weights(const char *text, u32 *feature)
+/* "HIGH MEDIUM LOW", and the power of two that is the burst. Returns 0 or -EINVAL, -ERANGE. */
+static int config_weights(char *text, u32 *feature)
 {
-	unsigned int weight[3], burst = 0, i;
-	char rest;
+	unsigned int number[4] = {}, count = 0, i;
+	char *word;
+	int error;
 
-	if (sscanf(text, "%4u %4u %4u %c", &weight[0], &weight[1], &weight[2], &rest) != 3 &&
-	    sscanf(text, "%4u %4u %4u %2u %c", &weight[0], &weight[1], &weight[2], &burst, &rest) !=
-		    4)
+	while ((word = strsep(&text, "\n "))) {
+		if (!*word)
+			continue;
+		if (count == ARRAY_SIZE(number))
+			return -EINVAL;
+		error = kstrtouint(word, 10, &number[count++]);
+		if (error)
+			return error;
+	}
+	if (count < 3)
 		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(weight); i++)
-		if (!weight[i] || weight[i] > ARBITER_WEIGHT_MAX)
+	for (i = 0; i < 3; i++)
+		if (!number[i] || number[i] > ARBITER_WEIGHT_MAX)
 			return -ERANGE;
-	if (burst > ARBITER_BURST_MAX)
+	if (number[3] > ARBITER_BURST_MAX)
 		return -ERANGE;
-	*feature = arbiter_feature(weight, burst);
+	*feature = arbiter_feature(number, number[3]);
 	return 0;
+}
+
+static int config_parse_weights(const char *text, u32 *feature)
+{
+	char *copy = kstrdup(text, GFP_KERNEL);
+	int error = copy ? config_weights(copy, feature) : -ENOMEM;
+
+	kfree(copy);
+	return error;
 }
 
 /* At any time. */
@@ -269,7 +283,7 @@ static ssize_t config_arbitration_store(struct config_item *item, const char *te
 	u32 feature = 0;
 
 	if (weighted)
-		error = config_weights(text, &feature);
+		error = config_parse_weights(text, &feature);
 	if (error) {
 		pr_err("%s: arbitration takes rr, or three weights, 1 to %u, and a burst, 0 to %u\n",
 		       config->disk.name, ARBITER_WEIGHT_MAX, ARBITER_BURST_MAX);

@@ -80,7 +80,10 @@ static enum model_op disk_op(const struct request *rq)
 	}
 }
 
-/* The queue of an I/O priority, as module nvme-wrr has them by default. */
+/*
+ * The queue of an I/O priority. A process without one has been given one by its nice value: none
+ * are a flush's and the like.
+ */
 static enum arbiter_level disk_level(unsigned short ioprio)
 {
 	switch (IOPRIO_PRIO_CLASS(ioprio)) {

@@ -25,7 +25,7 @@ static void model_init_queues(struct model *model)
 {
 	unsigned int group, level;
 
-	for (group = 0; group < MODEL_GROUPS; group++)
+	for (group = 0; group < PROFILE_QUEUES; group++)
 		for (level = 0; level < ARBITER_LEVELS; level++)
 			INIT_LIST_HEAD(&model->queue[group][level]);
 	arbiter_init(&model->arbiter);

@@ -24,9 +24,6 @@
 /* The time of an event that will not come by itself. */
 #define MODEL_NEVER U64_MAX
 
-/* As many groups of submission queues as a drive may have. */
-#define MODEL_GROUPS 16
-
 enum model_op {
 	MODEL_READ,
 	MODEL_WRITE,
@@ -117,7 +114,7 @@ struct model {
 	struct profile profile;
 	const struct model_ops *ops;
 	void *drive;
-	struct list_head queue[MODEL_GROUPS][ARBITER_LEVELS];
+	struct list_head queue[PROFILE_QUEUES][ARBITER_LEVELS];
 	struct arbiter arbiter;
 	struct list_head timed;
 	struct list_head done;

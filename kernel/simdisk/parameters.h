@@ -4,7 +4,7 @@
  * and largest value. Included where PARAMETER() says what to make of them.
  */
 PARAMETER(sectors, BOTH, 8, 1ULL << 35)
-PARAMETER(queues, BOTH, 1, 16)
+PARAMETER(queues, BOTH, 1, PROFILE_QUEUES)
 PARAMETER(queue_depth, BOTH, 1, 1024)
 PARAMETER(slots, BOTH, 1, 1024)
 PARAMETER(wrr, BOTH, 0, 1)

@@ -8,6 +8,9 @@ enum profile_kind { PROFILE_HDD = 1, PROFILE_SSD = 2 };
 
 #define BOTH (PROFILE_HDD | PROFILE_SSD)
 
+/* As many groups of submission queues as a drive may have. */
+#define PROFILE_QUEUES 16
+
 /**
  * struct profile - a drive as data
  * @name: what is written to the attribute "profile"

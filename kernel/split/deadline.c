@@ -47,7 +47,6 @@
 #include <linux/bitmap.h>
 #include <linux/hrtimer.h>
 #include <linux/log2.h>
-#include <linux/notifier.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
@@ -192,6 +191,7 @@ struct dl_class {
  * @fsync_deadline: ms
  * @own_writeback: 0: writeback goes as the kernel begins it, and writes are held
  * @listener: hears of files with a deadline of their reads
+ * @files_read: there are some; read without the lock
  */
 struct dl_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -223,7 +223,8 @@ struct dl_data {
 	unsigned int read_deadline;
 	unsigned int fsync_deadline;
 	unsigned int own_writeback;
-	struct notifier_block listener;
+	struct cause_file_listener listener;
+	bool files_read;
 };
 
 /* Deadlines */
@@ -447,7 +448,7 @@ static u64 dl_read_ns_of_task(const struct dl_data *dl)
 {
 	u64 private = 0;
 
-	if (!cause_files_have_reads() || !split_inside(dl->device, &private) ||
+	if (!READ_ONCE(dl->files_read) || !split_inside(dl->device, &private) ||
 	    !dl_is_call(private, DL_CALL_READ))
 		return 0;
 	return private >> DL_CALL_BITS;
@@ -1173,16 +1174,18 @@ static void dl_close_gates(struct dl_data *dl)
 	spin_lock_irqsave(&dl->lock, flags);
 	if (!READ_ONCE(dl->own_writeback))
 		kinds |= BIT(SPLIT_WRITE);
-	if (cause_files_have_reads())
+	if (dl->files_read)
 		kinds |= BIT(SPLIT_READ);
 	split_close(dl->device, kinds);
 	spin_unlock_irqrestore(&dl->lock, flags);
 }
 
-static int dl_hear(struct notifier_block *listener, unsigned long unused, void *nothing)
+static void dl_hear(struct cause_file_listener *listener)
 {
-	dl_close_gates(container_of(listener, struct dl_data, listener));
-	return NOTIFY_OK;
+	struct dl_data *dl = container_of(listener, struct dl_data, listener);
+
+	WRITE_ONCE(dl->files_read, listener->reads);
+	dl_close_gates(dl);
 }
 
 static void dl_depth_updated(struct request_queue *q)
@@ -1222,7 +1225,8 @@ static struct dl_data *dl_alloc(struct request_queue *q)
 	dl->read_deadline = blk_queue_nonrot(q) ? DL_READ_FLASH_MS : DL_READ_DISK_MS;
 	dl->fsync_deadline = blk_queue_nonrot(q) ? DL_FSYNC_FLASH_MS : DL_FSYNC_DISK_MS;
 	dl->own_writeback = 1;
-	dl->listener.notifier_call = dl_hear;
+	dl->listener.q = q;
+	dl->listener.changed = dl_hear;
 	timer_setup(&dl->tick, dl_tick, 0);
 	sluice_hrtimer_setup(&dl->timer, dl_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	return dl;

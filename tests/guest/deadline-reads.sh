@@ -142,6 +142,14 @@ chmod 666 /tmp/mnt/log /tmp/mnt/table
 expect_reads "50 3000" 's = opened(); expect("less", deadline(s, LOG, 5000), 0); read(LOG)
 expect("more", deadline(s, LOG, 3000000), 0); read(LOG)' /tmp/as_nobody
 
+# Who could only read a file would have those wait who may write it.
+cat >/tmp/read_only <<'end'
+#!/bin/sh
+exec /tmp/as_nobody "$@" </tmp/mnt/log
+end
+chmod +x /tmp/read_only
+ask 's = opened(); expect("read only", deadline(s, 0, 3000000), 22); expect("not his", deadline(s, LOG, 3000000), 0)' /tmp/read_only
+
 # They come and go, and their processes are killed, while the scheduler is changed and others read many at once.
 for _ in 1 2 3 4; do
 	ask "$direct

@@ -13,12 +13,12 @@ powered() {
 	echo 1023 >"$Q/nr_requests"
 }
 
-# reads NAME CLASS LEVEL DEPTH [FIO_OPTION…]: in the background, until it is killed.
+# reads NAME CLASS LEVEL DEPTH [FIO_OPTION…]: in the background, until it is told to end; an empty CLASS is none.
 reads() {
 	name=$1 class=$2 level=$3 depth=$4
 	shift 4
 	fio --name="$name" --filename="$DEV" --direct=1 --bs=4k --ioengine=libaio --rw=randread --norandommap --size=1g \
-		--prioclass="$class" --prio="$level" --iodepth="$depth" --time_based --runtime=1000 --output=/dev/null "$@" &
+		${class:+--prioclass="$class" --prio="$level"} --iodepth="$depth" --time_based --runtime=1000 --output=/dev/null "$@" &
 	echo $! >"/tmp/$name"
 }
 
@@ -90,12 +90,14 @@ shares 1 high=571 medium=286 low=143
 ended
 
 # Who has no priority is medium; of two that share a level each has half of it.
+echo "6 2 1" >"$_config/arbitration"
 reads one 2 3 64
 reads two 2 0 64
-reads none 0 0 64
+reads none "" "" 64
 sleep 1
-shares 1 one=333 two=333 none=333
+shares 1 one=375 two=375 none=250
 ended
+echo "4 2 1" >"$_config/arbitration"
 
 # Bytes follow commands where all have the same size.
 reads high 2 0 64 --bs=128k

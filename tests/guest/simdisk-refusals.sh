@@ -57,7 +57,7 @@ for file in "$config"/*; do
 	fi
 done
 
-for weights in "" wrr "rr 1" 4 "4 2" "0 2 1" "4 257 1" "4 2 4294967297" "4 2 -1" "4 2 1 8" "4 2 1 -1" "4 2 1 0 0" "4 2 one"; do
+for weights in "" wrr "rr 1" 4 "4 2" "0 2 1" "4 257 1" "4 2 4294967297" "4 2 -1" "4 2 1 8" "4 2 1 -1" "4 2 1 0 0" "4 2 one" "0x4 2 1" "4 00021"; do
 	refused arbitration "$weights" "arbitration takes rr, or three weights, 1 to 256, and a burst, 0 to 7"
 done
 

@@ -19,7 +19,7 @@
  * @waiting: what should be in it
  * @total: the sum of that
  * @last: queue fetched from last
- * @row: what is fetched from it goes on
+ * @granted: how many of it may be fetched before others are thought of, at most
  * @partner: its next command is a partner
  */
 struct fuzz {
@@ -29,7 +29,7 @@ struct fuzz {
 	unsigned int waiting[ARBITER_LEVELS][ARBITER_QUEUES];
 	unsigned int total;
 	struct arbiter_queue last;
-	bool row;
+	unsigned int granted;
 	bool partner;
 };
 
@@ -84,7 +84,7 @@ static void drop(struct fuzz *f)
 	*waiting(f, queue) = 0;
 	if (!same(queue, f->last))
 		return;
-	f->row = false;
+	f->granted = 0;
 	f->partner = false;
 }
 
@@ -93,7 +93,7 @@ static void set(struct fuzz *f)
 	u32 small = lot(f, 4) << 24 | lot(f, 4) << 16 | lot(f, 4) << 8 | lot(f, 8);
 
 	arbiter_set(&f->arb, lot(f, 4), lot(f, 2) ? small : (u32)lot(f, 1ULL << 32));
-	f->row = false;
+	f->granted = 0;
 }
 
 static bool level_waits(const struct fuzz *f, unsigned int level)
@@ -118,15 +118,27 @@ static void check_first(const struct fuzz *f, struct arbiter_queue queue)
 			fail(f, "a level that goes first waits", level);
 }
 
+/* A grant is a burst at most, of what waits; this command has had its credit. */
+static unsigned int most(struct fuzz *f, struct arbiter_queue queue)
+{
+	unsigned int granted = min(f->arb.burst, *waiting(f, queue));
+
+	if (f->arb.weighted && queue.level >= ARBITER_HIGH)
+		granted = min(granted, f->arb.credit[queue.level] + 1);
+	return granted;
+}
+
 static void check_row(struct fuzz *f, struct arbiter_queue queue)
 {
 	bool partner = f->partner && same(queue, f->last);
 
 	if (f->partner && !partner && *waiting(f, f->last))
 		fail(f, "a fused pair is apart", queue.level);
-	if (!partner && !(f->row && same(queue, f->last)))
+	if (!partner && (!f->granted || !same(queue, f->last))) {
 		check_first(f, queue);
-	f->row = true;
+		f->granted = most(f, queue);
+	}
+	f->granted -= !!f->granted;
 }
 
 static void fetch(struct fuzz *f)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* NVMe's arbitration, rule by rule; the rules' numbers are those of kernel/simdisk/arbiter.c. */
+/* NVMe's arbitration, rule by rule; the rules' numbers are those of kernel/simdisk/arbiter.h. */
 #include "arbiter.h"
 #include "check.h"
 
