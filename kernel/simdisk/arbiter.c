@@ -2,9 +2,20 @@
 /* The two mechanisms of arbitration. See arbiter.h. */
 #include "arbiter.h"
 
-/* Feature 01h: bits of the burst; each weight has a byte, less one, low to high above it. */
-#define ARBITER_BURST_MASK 7
+/* Feature 01h: each weight has a byte, less one, low to high above that of the burst. */
 #define ARBITER_BYTE 8
+
+/**
+ * arbiter_weight() - a level's weight in a value of feature 01h
+ * @feature: the value
+ * @level: high, medium or low
+ *
+ * Return: 1 to ARBITER_WEIGHT_MAX.
+ */
+unsigned int arbiter_weight(u32 feature, enum arbiter_level level)
+{
+	return (u8)(feature >> ARBITER_BYTE * (ARBITER_LEVELS - level)) + 1;
+}
 
 /**
  * arbiter_feature() - the value of feature 01h for weights
@@ -45,12 +56,12 @@ void arbiter_init(struct arbiter *arb)
  */
 void arbiter_set(struct arbiter *arb, bool weighted, u32 feature)
 {
-	unsigned int burst = feature & ARBITER_BURST_MASK, level;
+	unsigned int burst = feature & ARBITER_BURST_MAX, level;
 
 	arb->weighted = weighted;
 	arb->burst = burst == ARBITER_BURST_MAX ? U32_MAX : 1U << burst;
 	for (level = ARBITER_HIGH; level <= ARBITER_LOW; level++)
-		arb->weight[level] = (u8)(feature >> ARBITER_BYTE * (ARBITER_LEVELS - level)) + 1;
+		arb->weight[level] = arbiter_weight(feature, level);
 	arb->granted = 0;
 	arbiter_begin_round(arb);
 }

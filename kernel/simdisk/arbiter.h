@@ -40,7 +40,7 @@ enum arbiter_level {
 /* A weight is one of these: a byte and one. */
 #define ARBITER_WEIGHT_MAX 256
 
-/* A burst is 2 to the power of one of these; the last one is no limit. */
+/* A burst is 2 to the power of the lowest bits of feature 01h, all set: no limit. */
 #define ARBITER_BURST_MAX 7
 
 /**
@@ -85,6 +85,7 @@ struct arbiter {
 	bool partner;
 };
 
+unsigned int arbiter_weight(u32 feature, enum arbiter_level level);
 u32 arbiter_feature(const unsigned int weight[3], unsigned int burst);
 void arbiter_init(struct arbiter *arb);
 void arbiter_set(struct arbiter *arb, bool weighted, u32 feature);

@@ -234,8 +234,9 @@ static ssize_t config_arbitration_show(struct config_item *item, char *page)
 	mutex_unlock(&config->lock);
 	if (!weighted)
 		return sysfs_emit(page, "rr\n");
-	return sysfs_emit(page, "%u %u %u %u\n", (feature >> 24) + 1, (u8)(feature >> 16) + 1,
-			  (u8)(feature >> 8) + 1, feature & ARBITER_BURST_MAX);
+	return sysfs_emit(page, "%u %u %u %u\n", arbiter_weight(feature, ARBITER_HIGH),
+			  arbiter_weight(feature, ARBITER_MEDIUM),
+			  arbiter_weight(feature, ARBITER_LOW), feature & ARBITER_BURST_MAX);
 }
 
 /* "HIGH MEDIUM LOW", and the power of two that is the burst. Returns 0 or -EINVAL, -ERANGE. */

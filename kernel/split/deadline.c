@@ -2,11 +2,11 @@
 /*
  * Split-Deadline: reads and fsyncs that are done in time
  *
- * Each read, and each fsync, is due a while after it came: its cgroup's io.sluice.deadline, or
- * else the knob's.  Deadlines of about the same length are a class, and what a class is
- * promised is kept from all that has more time: the shortest deadline first, and for the
- * others what it leaves.  So who asks for too much, or is late, does no harm to who has less
- * time than he.
+ * Each read, and each fsync, is due a while after it came: its open file's deadline, its
+ * cgroup's io.sluice.deadline, or else the knob's.  Deadlines of about the same length are a
+ * class, and what a class is promised is kept from all that has more time: the shortest
+ * deadline first, and for the others what it leaves.  So who asks for too much, or is late,
+ * does no harm to who has less time than he.
  *
  *	location	While nothing is about to expire requests go by their place, in
  *			batches, reads before writes but not for ever.
@@ -1010,12 +1010,13 @@ static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadli
 {
 	unsigned int otherwise = dl_otherwise_us(dl, what), us = otherwise;
 	struct cgroup_subsys_state *css;
-	u64 private = 0;
+	u64 private = 0, read_ns;
 
 	if (what == CAUSE_FSYNC && split_inside(dl->device, &private) && dl_fsync_of(private))
 		return dl_fsync_of(private)->class;
-	if (what == CAUSE_READ && dl_read_ns_of_task(dl))
-		return dl_class_of(dl_read_ns_of_task(dl));
+	read_ns = what == CAUSE_READ ? dl_read_ns_of_task(dl) : 0;
+	if (read_ns)
+		return dl_class_of(read_ns);
 	if (atomic_read(&cause_settings)) {
 		rcu_read_lock();
 		cause_meet(&css);
@@ -1174,7 +1175,7 @@ static void dl_close_gates(struct dl_data *dl)
 	spin_lock_irqsave(&dl->lock, flags);
 	if (!READ_ONCE(dl->own_writeback))
 		kinds |= BIT(SPLIT_WRITE);
-	if (dl->files_read)
+	if (READ_ONCE(dl->files_read))
 		kinds |= BIT(SPLIT_READ);
 	split_close(dl->device, kinds);
 	spin_unlock_irqrestore(&dl->lock, flags);
