@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import cache, progress, toolbox
+from lab.apt import Apt
 from lab.errors import SetupFailed, UsageError
 
 ARCH = "amd64"
@@ -36,6 +37,9 @@ KERNELS = (
 )
 DEFAULT = "6.12"
 DEBUG = Kernel("6.12-debug", "trixie", "gcc-14", Path(__file__).with_name("debug.config").read_text(encoding="utf-8"))
+NVME = """\
+tar -xJf /tmp/in/linux.tar.xz -C /tmp/out --strip-components=1 --wildcards '*/drivers/nvme/host/*.[ch]'
+"""
 CHECKPATCH = """\
 names="*/scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.checkpatch"
 set -f
@@ -110,24 +114,37 @@ def checkpatch() -> Path:
 
     def unpack(part: Path) -> None:
         part.mkdir()
-        toolbox.run(["sh", "-euc", CHECKPATCH], toolbox.Sandbox(ro={"/tmp/in": _source()}, rw={"/tmp/out": part}))
+        toolbox.run(
+            ["sh", "-euc", CHECKPATCH], toolbox.Sandbox(ro={"/tmp/in": _source(DEFAULT)}, rw={"/tmp/out": part})
+        )
 
     return cache.once(cache.root() / "checkpatch", unpack)
 
 
-def _source() -> Path:
-    """The folder of linux.tar.xz, Debian's source of the default kernel (150 MB, fetched once)."""
-    kernel = _find(DEFAULT)
+def nvme(kernel: Unpacked) -> Path:
+    """A folder with drivers/nvme/host/ of Debian's source for a kernel."""
+    series = ".".join(kernel.release.split(".")[:2])
+
+    def unpack(part: Path) -> None:
+        part.mkdir()
+        toolbox.run(["sh", "-euc", NVME], toolbox.Sandbox(ro={"/tmp/in": _source(series)}, rw={"/tmp/out": part}))
+
+    return cache.once(cache.root() / "nvme" / kernel.release, unpack)
+
+
+def _source(name: str) -> Path:
+    """The folder of linux.tar.xz, Debian's source of a kernel (150 MB, fetched once)."""
+    kernel = _find(name)
 
     def fetch(part: Path) -> None:
-        with progress.step("Kernel source: download Debian's package") as step, cache.scratch() as work:
-            _Apt(kernel, work).download([package := f"linux-source-{kernel.name}"])
+        with progress.step(f"Kernel {name}: download Debian's source") as step, cache.scratch() as work:
+            Apt(kernel.suite, work).download([package := f"linux-source-{kernel.name}"])
             step.note(package)
             part.mkdir()
             untar = "dpkg-deb --fsys-tarfile /tmp/in/*.deb | tar -xO --wildcards '*.tar.xz' >/tmp/out/linux.tar.xz"
             toolbox.run(["sh", "-euc", untar], toolbox.Sandbox(ro={"/tmp/in": work / "debs"}, rw={"/tmp/out": part}))
 
-    return cache.once(cache.root() / "linux-source", fetch)
+    return cache.once(cache.root() / f"linux-source-{name}", fetch)
 
 
 def payload(image: bytes) -> bytes:
@@ -159,9 +176,9 @@ def _find(name: str) -> Kernel:
 def _fetch(kernel: Kernel) -> Path:
     """Download the newest release of a series and unpack it."""
     with progress.step(f"Kernel {kernel.name}: download and unpack Debian's packages") as step, cache.scratch() as work:
-        apt = _Apt(kernel, work)
-        release = apt.release()
-        packages = apt.packages(release)
+        apt = Apt(kernel.suite, work)
+        release = _release(apt)
+        packages = _packages(apt, release)
         step.note(release)
         apt.download(packages)
         target = cache.root() / "kernels" / release
@@ -175,7 +192,7 @@ def _tag(kernel: Kernel) -> str:
 
 def _built(kernel: Kernel) -> Path:
     """Build a kernel from Debian's source; its release has the version of the source and the tag."""
-    stock, source = get(DEFAULT), _source()
+    stock, source = get(DEFAULT), _source(DEFAULT)
     target = cache.root() / "kernels" / f"{stock.release.split('+')[0]}-debug-{_tag(kernel)}"
 
     def build(part: Path) -> None:
@@ -193,54 +210,24 @@ def _built(kernel: Kernel) -> Path:
             if not (part / "usr/lib/modules" / target.name).exists():
                 raise SetupFailed(
                     f"Debian's source is of another version than its kernel {stock.release} here",
-                    f"rm -r {cache.root()}/kernels {cache.root()}/linux-source   and the same command",
+                    f"rm -r {cache.root()}/kernels {cache.root()}/linux-source-{DEFAULT}   and the same command",
                 )
 
     return cache.once(target, build)
 
 
-class _Apt:
-    """apt inside the toolbox, looking at one suite only, with all its files in `work`."""
+def _release(apt: Apt) -> str:
+    """The release that the series' metapackage points to."""
+    prefix = "linux-image-"
+    return next(d for d in apt.depends(f"{prefix}{ARCH}") if d.startswith(prefix)).removeprefix(prefix)
 
-    def __init__(self, kernel: Kernel, work: Path) -> None:
-        self.kernel = kernel
-        self.work = work
-        self.box = toolbox.Sandbox(rw={"/tmp/apt": work}, cwd="/tmp/apt", network=True)
-        for folder in ("state/lists/partial", "cache/archives/partial", "debs"):
-            (work / folder).mkdir(parents=True)
-        (work / "status").touch()
-        (work / "sources.list").write_text("\n".join(toolbox.sources(kernel.suite)) + "\n")
-        (work / "apt.conf").write_text(
-            'Dir::State "/tmp/apt/state"; Dir::State::status "/tmp/apt/status"; Dir::Cache "/tmp/apt/cache";\n'
-            'Dir::Etc::SourceList "/tmp/apt/sources.list"; Dir::Etc::SourceParts "/dev/null";\n'
-            'APT::Sandbox::User "root"; Acquire::Languages "none";\n'
-        )
-        self._run("apt-get", "-q", "update")
 
-    def release(self) -> str:
-        """The release that the series' metapackage points to."""
-        prefix = "linux-image-"
-        return next(d for d in self._depends(f"{prefix}{ARCH}") if d.startswith(prefix)).removeprefix(prefix)
-
-    def packages(self, release: str) -> list[str]:
-        """The packages that make up a release: image, headers and the build tools they name."""
-        headers = f"linux-headers-{release}"
-        parts = [d for d in self._depends(headers) if d.startswith(("linux-headers-", "linux-kbuild-"))]
-        binary = [
-            d for d in self._depends(f"linux-image-{release}") if d.startswith(("linux-binary-", "linux-modules-"))
-        ]
-        return [f"linux-image-{release}", headers, *parts, *binary]
-
-    def download(self, packages: list[str]) -> None:
-        """Download packages into debs/."""
-        self._run("sh", "-euc", 'cd debs && apt-get -q download "$@"', "sh", *packages)
-
-    def _depends(self, package: str) -> list[str]:
-        listing = self._run("apt-cache", "depends", "--no-recommends", "--no-suggests", package)
-        return [line.split()[-1] for line in listing.splitlines() if "Depends:" in line]
-
-    def _run(self, *args: str) -> str:
-        return toolbox.run(args, self.box, env={"APT_CONFIG": "/tmp/apt/apt.conf"})
+def _packages(apt: Apt, release: str) -> list[str]:
+    """The packages that make up a release: image, headers and the build tools they name."""
+    headers = f"linux-headers-{release}"
+    parts = [d for d in apt.depends(headers) if d.startswith(("linux-headers-", "linux-kbuild-"))]
+    binary = [d for d in apt.depends(f"linux-image-{release}") if d.startswith(("linux-binary-", "linux-modules-"))]
+    return [f"linux-image-{release}", headers, *parts, *binary]
 
 
 def _unpack(work: Path, release: str, part: Path) -> None:

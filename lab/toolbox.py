@@ -41,7 +41,8 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL"
 class Sandbox:
     """How a command sees the toolbox.
 
-    `ro` and `rw` map a path inside to the path on the host that appears there.
+    `ro` and `rw` map a path inside to the path on the host that appears there. `root` is another one than the
+    toolbox's own; in that all such paths are below /tmp.
     """
 
     ro: Mapping[str, Path] = field(default_factory=dict)
@@ -49,20 +50,26 @@ class Sandbox:
     cwd: str = "/"
     network: bool = False
     devices: tuple[str, ...] = ()
+    root: Path | None = None
 
 
 def path() -> Path:
     """The toolbox's folder, made on first use (about a minute, 350 MB to download)."""
-    return cache.once(_place(), _make)
+    return make(PACKAGES, "Toolbox: Debian 13 with compilers and QEMU")
 
 
 def exists() -> bool:
     """Whether the toolbox has been made."""
-    return _place().exists()
+    return _place(PACKAGES).exists()
 
 
-def _place() -> Path:
-    return cache.root() / f"toolbox-{cache.key(SUITE, *PACKAGES)}"
+def make(packages: Sequence[str], title: str) -> Path:
+    """The folder of a Debian root with packages, made on first use."""
+    return cache.once(_place(packages), lambda part: _make(part, packages, title))
+
+
+def _place(packages: Sequence[str]) -> Path:
+    return cache.root() / f"toolbox-{cache.key(SUITE, *packages)}"
 
 
 @memo
@@ -76,7 +83,7 @@ def command(args: Sequence[str], box: Sandbox = Sandbox(), env: Mapping[str, str
 
     Of the host's environment nothing but proxies gets in.
     """
-    line = [_need("bwrap", "bubblewrap"), "--ro-bind", str(path()), "/", "--dev", "/dev", "--proc", "/proc"]
+    line = [_need("bwrap", "bubblewrap"), "--ro-bind", str(box.root or path()), "/", "--dev", "/dev", "--proc", "/proc"]
     line += ["--tmpfs", "/tmp", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--clearenv"]
     for name, value in {**ENVIRONMENT, **_proxies(), **(env or {})}.items():
         line += ["--setenv", name, value]
@@ -182,10 +189,10 @@ def _follow(child: subprocess.Popen[bytes], step: progress.Step) -> bytes:
     return b"".join(lines)
 
 
-def _make(part: Path) -> None:
+def _make(part: Path, packages: Sequence[str], title: str) -> None:
     tar = part.with_name(part.name + ".tar")
     try:
-        bootstrap(PACKAGES, "Toolbox: Debian 13 with compilers and QEMU", tar, "--variant=apt")
+        bootstrap(packages, title, tar, "--variant=apt")
         part.mkdir()
         done = subprocess.run(["tar", "-C", part, "--exclude=./dev/*", "-xf", tar], capture_output=True, check=False)
         if done.returncode:
