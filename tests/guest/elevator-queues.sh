@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop
+# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
 # Several hardware queues, drivers that sleep, shared tags; zoned devices where the kernel orders their writes.
 . ./lib.sh

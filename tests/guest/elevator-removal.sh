@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop
+# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
 # dmesg: I/O error
 # The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop
+# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
 # debug
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
