@@ -41,10 +41,10 @@ def make(kernel: kernels.Unpacked, out: Path, *arguments: str) -> str:
     box = kernel.box()
     box = replace(box, ro={**box.ro, "/tmp/kernel": SOURCES}, rw={"/tmp/out": out})
     line = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", "/tmp/kernel", f"K={kernel.release}", "O=/tmp/out"]
-    line += [f"KDIR=/lib/modules/{kernel.release}/build", "BTF=/tmp/vmlinux/vmlinux", f"CC={kernel.kernel.compiler}"]
+    line += [f"KDIR=/lib/modules/{kernel.release}/build", "BTF=/tmp/vmlinux/vmlinux", "SOURCE=/tmp/source"]
     return toolbox.run(
-        ["sh", "-c", 'exec "$@" 2>&1', "sh", *line, *arguments],
-        replace(box, ro={**box.ro, "/tmp/vmlinux": kernel.root}),
+        ["sh", "-c", 'exec "$@" 2>&1', "sh", *line, f"CC={kernel.kernel.compiler}", *arguments],
+        replace(box, ro={**box.ro, "/tmp/vmlinux": kernel.root, "/tmp/source": kernels.nvme(kernel)}),
     )
 
 
