@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: list, run, test, shell, report, compare, doctor."""
+"""The command line: list, run, test, shell, report, compare, doctor, wrr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import cache, kernels, progress
+from lab import cache, kernels, progress, wrr
 from lab.errors import LabError, UsageError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_shell(commands)
     _add_reports(commands)
     _add_doctor(commands)
+    _add_wrr(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
     commands.add_parser("style", help="check the style of everything").set_defaults(do=_style)
     return parser
@@ -130,6 +131,13 @@ def _add_doctor(commands: Commands) -> None:
     add.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so long (5)")
     add.add_argument("--json", action="store_true", help="print the findings as data")
     add.set_defaults(do=_doctor)
+
+
+def _add_wrr(commands: Commands) -> None:
+    status = "exit status: 0 done, 2 usage, 3 it could not be done"
+    add = commands.add_parser("wrr", help="NVMe weighted round robin on this host", epilog=status)
+    wrr.arguments(add)
+    add.set_defaults(do=wrr.run)
 
 
 def _list(options: argparse.Namespace) -> int:

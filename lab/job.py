@@ -26,7 +26,8 @@ class Job:
     """A script with its files, for one kernel.
 
     `script` is run with `sh -eu` in /job, where `files` lie; what it writes below /out comes back.
-    `cpu_limit_s` is in CPU seconds of the host: past them the guest counts as hung.
+    `cpu_limit_s` is in CPU seconds of the host: past them the guest counts as hung. `nvme` has the properties of
+    an NVMe controller that the guest is to have (lab.nvme).
     """
 
     kernel: str
@@ -34,6 +35,7 @@ class Job:
     files: Mapping[str, bytes]
     cpus: int = 1
     cpu_limit_s: float = 600.0
+    nvme: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Outcome:
 
 def key(job: Job) -> str:
     """Names everything that determines a job's outcome, the saved machine included."""
-    return cache.key(machine.get(job.kernel, job.cpus).identity, " ".join(_accel), pack(job))
+    return cache.key(machine.get(job.kernel, job.cpus).identity, " ".join(filter(None, (*_accel, job.nvme))), pack(job))
 
 
 _accel: tuple[str, ...] = qemu.TCG
@@ -117,7 +119,9 @@ async def _run(saved: Machine, job: Job) -> Outcome:
 
 def pack(job: Job) -> bytes:
     """The tar that a guest unpacks in /job."""
-    files = {"lib.sh": (image.GUEST / "lib.sh").read_bytes(), **job.files, "script": job.script.encode()}
+    libraries = ("lib.sh", *(["nvme.sh"] if job.nvme else []))
+    files = {name: (image.GUEST / name).read_bytes() for name in libraries}
+    files |= {**job.files, "script": job.script.encode()}
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in sorted(files.items()):
@@ -129,7 +133,7 @@ def pack(job: Job) -> bytes:
 
 def prepare(saved: Machine, job: Job, run_folder: Path) -> qemu.Guest:
     """A guest that will find the job's files when it goes on."""
-    guest = saved.guest(run_folder, _accel)
+    guest = saved.guest(run_folder, _accel, job.nvme)
     guest.create_exchange()
     data = pack(job)
     if len(data) > qemu.EXCHANGE_BYTES:

@@ -35,10 +35,10 @@ class Machine:
         """Names the saved state itself: two builds that differ by a nanosecond have different names."""
         return (self.folder / "identity").read_text(encoding="ascii")
 
-    def guest(self, run: Path, accel: tuple[str, ...] = qemu.TCG) -> qemu.Guest:
+    def guest(self, run: Path, accel: tuple[str, ...] = qemu.TCG, nvme: str = "") -> qemu.Guest:
         """A guest that works in the folder `run`: a copy of this machine with copy-on-write RAM, or one to boot."""
-        if accel == qemu.KVM:
-            return qemu.Guest(self.root, run / "ram", run, self.cpus, accel)
+        if accel == qemu.KVM or nvme:
+            return qemu.Guest(self.root, run / "ram", run, self.cpus, accel, nvme=nvme)
         return qemu.Guest(self.root, self.folder / "ram", run, self.cpus, accel, private=True)
 
 
@@ -58,9 +58,10 @@ def get(kernel_name: str, cpus: int = 1) -> Machine:
 async def running(
     machine: Machine, guest: qemu.Guest, limit_s: float, serial: Sequence[str] = CONSOLE
 ) -> AsyncIterator[qemu.Process]:
-    """A guest at work on its job: restored where it runs on the virtual clock, else booted."""
-    if guest.accel == qemu.KVM:
-        async with _booting(machine, guest, PLAIN_LINE, [*serial, "-action", "panic=none"], limit_s) as process:
+    """A guest at work on its job: restored where that can be, else booted: with KVM's clock, or a controller."""
+    if guest.accel == qemu.KVM or guest.nvme:
+        line = PLAIN_LINE if guest.accel == qemu.KVM else BOOT_LINE
+        async with _booting(machine, guest, line, [*serial, "-action", "panic=none"], limit_s) as process:
             yield process
         return
     extra = ["-S", "-incoming", "defer", *serial, "-action", "panic=exit-failure"]

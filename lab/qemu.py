@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from qemu.qmp import EventListener, QMPClient, QMPError
 
-from lab import cache, toolbox
+from lab import cache, nvme, toolbox
 from lab.errors import GuestHung, SetupFailed
 
 RAM_MIB = 1024
@@ -35,7 +35,8 @@ WALL_PER_CPU = 20
 class Guest:
     """One QEMU process: the root it reads, the RAM file it uses and the folder of its run.
 
-    `run` holds job and out (the two NVDIMMs of the exchange) and console.
+    `run` holds job and out (the two NVDIMMs of the exchange) and console. `nvme` has the properties of a controller,
+    "" is none; with one, QEMU is ours.
     """
 
     root: Path
@@ -44,6 +45,7 @@ class Guest:
     cpus: int = 1
     accel: tuple[str, ...] = TCG
     private: bool = False
+    nvme: str = ""
 
     def create_exchange(self) -> None:
         """Make the two NVDIMMs; the results' has its room on the disk, or a full disk would end QEMU by a signal."""
@@ -62,12 +64,14 @@ class Guest:
             *_nvdimm(0, f"/tmp/root/{self.root.name}", self.root.stat().st_size, readonly=True),
             *_nvdimm(1, "/tmp/run/job", EXCHANGE_BYTES, readonly=True),
             *_nvdimm(2, "/tmp/run/out", EXCHANGE_BYTES, readonly=False),
+            *(nvme.controller(self.nvme) if self.nvme else []),
         ]
 
     def box(self) -> toolbox.Sandbox:
         """What QEMU sees of the host."""
+        emulator = {"/tmp/emulator": nvme.emulator()} if self.nvme else {}
         return toolbox.Sandbox(
-            ro={"/tmp/root": self.root.parent, "/tmp/lock": _lock()},
+            ro={"/tmp/root": self.root.parent, "/tmp/lock": _lock(), **emulator},
             rw={"/tmp/ram": self.ram.parent, "/tmp/run": self.run},
             devices=("/dev/kvm",) if self.accel == KVM else (),
         )
@@ -153,7 +157,7 @@ def line(
     limit = max(1, int(limit_s))
     args = ["bash", "-c", f'read -r -t 0 -u {control} || exec "$@"', "qemu", "prlimit", f"--cpu={limit}:{limit + 5}"]
     args += ["--core=0", "taskset", "--cpu-list", ",".join(map(str, where)), "env", "LD_PRELOAD=/tmp/lock/lock.so"]
-    args += ["qemu-system-x86_64", *guest.arguments()]
+    args += [*(nvme.command() if guest.nvme else ["qemu-system-x86_64"]), *guest.arguments()]
     args += ["-chardev", f"socket,id=qmp,fd={control}", "-mon", "chardev=qmp,mode=control", *extra]
     return toolbox.command(args, box)
 

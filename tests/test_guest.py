@@ -4,7 +4,8 @@
 The head of a script may say: `# kernels: 6.12` (only there), `# schedulers: mq-prio cpq` (with each, as $SCHEDULER;
 on other kernels than the default the first alone, the rest is long),
 `# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long), `# dmesg: PATTERN` (complaints that the test provokes),
-`# debug` (where there may be a deadlock: on the debug kernel too, which is long).
+`# debug` (where there may be a deadlock: on the debug kernel too, which is long), `# nvme: wrr=on` (with a controller
+of these properties, on a QEMU that is built for it; long).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from lab.image import GUEST
 
 # CPU seconds that a guest with the debug kernel takes for one of another.
 DEBUG_SLOWER = 6
-WITH = GUEST.parent / "with.sh"
+LAB = GUEST.parent
+WITH = LAB / "with.sh"
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
 
 
@@ -35,11 +37,12 @@ class Head:
     full: bool = False
     debug: bool = False
     dmesg: str = ""
+    nvme: str = ""
 
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    said = dict(re.findall(r"^# (kernels|schedulers|cpus|limit|dmesg): (.+)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (kernels|schedulers|cpus|limit|dmesg|nvme): (.+)$", text, re.MULTILINE))
     words = re.findall(r"^# (full|debug)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("kernels", " ".join(kernels.names())).split()),
@@ -49,6 +52,7 @@ def head(text: str) -> Head:
         "full" in words,
         "debug" in words,
         said.get("dmesg", ""),
+        said.get("nvme", ""),
     )
 
 
@@ -68,7 +72,7 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
 def is_long(told: Head, kernel: str, scheduler: str) -> bool:
     """Whether only check-full runs it: of several schedulers all are tried on one kernel, and one on the others."""
     others = kernel != kernels.DEFAULT and scheduler not in ("", *told.schedulers[:1])
-    return told.full or others or kernel == kernels.DEBUG.name
+    return told.full or bool(told.nvme) or others or kernel == kernels.DEBUG.name
 
 
 def cases() -> list[object]:
@@ -99,8 +103,10 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
         files |= iolat.build()
     if script.name == "with.sh":
         files["with.sh"] = WITH.read_bytes()
+    if told.nvme:
+        files |= {f"lab/{name}": (LAB / name).read_bytes() for name in ("__init__.py", "errors.py", "wrr.py")}
     limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1)
-    outcome = job.run(job.Job(kernel, text, files, told.cpus, limit))
+    outcome = job.run(job.Job(kernel, text, files, told.cpus, limit, told.nvme))
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:
         pytest.skip(outcome.files["skip"].decode().strip())
@@ -110,7 +116,8 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
 
 def test_head_is_read() -> None:
     text = "#!/bin/sh\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# full\n# debug\n# dmesg: I/O error\n"
-    assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, True, "I/O error")
+    text += "# nvme: wrr=on\n"
+    assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, True, "I/O error", "wrr=on")
     assert head("echo") == Head()
 
 
@@ -120,6 +127,7 @@ def test_of_several_schedulers_one_is_tried_on_each_kernel() -> None:
     assert is_long(told, "6.1", "cpq")
     assert not is_long(Head(), "6.1", "")
     assert is_long(Head(debug=True), kernels.DEBUG.name, "")
+    assert is_long(Head(nvme="wrr=on"), kernels.DEFAULT, "")
 
 
 def test_complaints_are_found_and_excused() -> None:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# nvme: wrr=on,fetch_ns=20000
+# cpus: 2
+# limit: 1200
+# dmesg: I/O error, dev nvme|Buffer I/O error on dev nvme
+# The driver under load of all classes, a hundred times each: the controller is reset, and nobody notices; it is taken from the
+# driver, and it is pulled out: what was asked for ends with an error, and all of it ends.
+. ./lib.sh
+. ./nvme.sh
+
+TIMES=100
+
+loads() {
+	load_of urgent 1 0 16
+	load_of high 2 0 64 --ioengine=io_uring --iodepth_batch_submit=8
+	load_of medium 2 4 64
+	load_of low 3 0 64 --cpus_allowed=1
+}
+
+# ended: what reads has ended by itself. fio's own parent may wait for a child that ended before it began.
+ended() {
+	for _ in $(seq 400); do
+		reads=false
+		for parent in $(pgrep -P $$ fio); do
+			! pgrep -P "$parent" >/dev/null || reads=true
+		done
+		if ! $reads; then
+			enough
+			return
+		fi
+		sleep 0.05
+	done
+	fail "they wait for ever: $(ps -C fio -o pid,stat,wchan:30,args)"
+}
+
+controller
+loads
+for turn in $(seq $TIMES); do
+	sleep 0.0"$((turn % 10))"
+	echo 1 >$CTRL/reset_controller
+done
+sleep 0.2
+[ "$(pgrep -c fio)" -ge 8 ] || fail "a load has ended: $(grep -h error /tmp/*.json)"
+enough
+for name in urgent high medium low; do
+	python3 - "/tmp/$name.json" <<-'END' || fail "$name"
+		import json, sys
+		text = open(sys.argv[1]).read()
+		(job,) = json.loads(text[text.index("{") :])["jobs"]
+		assert job["error"] == 0 and job["read"]["total_ios"] > 1000, job
+	END
+done
+echo "resets: $TIMES"
+
+for turn in $(seq $TIMES); do
+	loads
+	sleep 0.1"$((turn % 10))"
+	echo "$PCI" >$BUS/drivers/nvme-wrr/unbind
+	ended
+	present not
+	controller
+done
+echo "unbound: $TIMES"
+
+for turn in $(seq $TIMES); do
+	loads
+	sleep 0.1
+	vendor 0xc1 "$((turn % 10 + 2))" 500
+	sleep 0.02
+	echo 1 >$BUS/devices/"$PCI"/remove
+	ended
+	present not
+	sleep 0.5
+	echo 1 >$BUS/rescan
+	controller
+done
+echo "pulled out: $TIMES"
+
+echo "$PCI" >$BUS/drivers/nvme-wrr/unbind
+rmmod nvme-wrr
+expect_dmesg_clean 'I/O error, dev nvme|Buffer I/O error on dev nvme'

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# nvme: wrr=on,fetch_ns=100000
+# cpus: 2
+# Urgent goes first, and what is urgent without an end doesn't starve the rest: each other class that waits keeps the cap's
+# share at least; without a cap it has next to nothing. An urgent reader beside a backlog of idle class finds tags with the
+# elevator that keeps some back.
+. ./lib.sh
+. ./nvme.sh
+
+# of_both SECONDS: what the others have of 1000, once a second has passed.
+of_both() {
+	sleep 1
+	flood=$(bytes flood) other=$(bytes other)
+	sleep "$1"
+	flood=$(($(bytes flood) - flood)) other=$(($(bytes other) - other))
+	[ "$flood" -gt 0 ] || fail "urgent has nothing"
+	echo $((1000 * other / (flood + other)))
+}
+
+flood() {
+	load_of flood 1 0 128 --numjobs=2 --cpus_allowed=0-1 --cpus_allowed_policy=split
+}
+
+controller
+for of in "3 0" "2 7" "2 0"; do
+	flood
+	load_of other "${of% *}" "${of#* }" 64
+	share=$(of_both 8)
+	echo "class ${of% *} level ${of#* } beside an urgent flood: $share of 1000"
+	[ "$share" -ge 100 ] || fail "the cap is 10 %, and it has $share of 1000"
+	enough
+done
+
+# No more than that is taken from urgent where the weights would give others more.
+flood
+load_of other 2 0 128 --numjobs=2
+share=$(of_both 8)
+echo "twice as much of high: $share of 1000"
+[ "$share" -le 200 ] || fail "urgent has lost $share of 1000"
+echo 25 >$WRR/cap
+share=$(of_both 8)
+echo "with a cap of 25 %: $share of 1000"
+[ "$share" -ge 250 ] || fail "the cap is 25 %, and they have $share of 1000"
+echo 0 >$WRR/cap
+share=$(of_both 4)
+echo "without a cap: $share of 1000"
+[ "$share" -le 20 ] || fail "without a cap they have $share of 1000"
+enough
+
+# p99 NAME: of single urgent reads, in us, with the wait for a tag.
+p99() {
+	load_of "$1" 1 0 1 --runtime=2 --lat_percentiles=1
+	wait $!
+	python3 -c 'import json, sys
+text = open(sys.argv[1]).read()
+print(json.loads(text[text.index("{") :])["jobs"][0]["read"]["lat_ns"]["percentile"]["99.000000"] // 1000)' "/tmp/$1.json"
+}
+
+load wrr
+echo wrr >$Q/scheduler
+echo 1023 >$Q/nr_requests
+alone=$(p99 alone)
+load_of backlog 3 0 1024 --numjobs=2
+sleep 0.5
+beside=$(p99 beside)
+enough
+echo "an urgent reader: alone $alone us, beside 2 x 1024 of idle class $beside us"
+[ "$beside" -le $((2 * alone)) ] || fail "p99 is $beside us beside a backlog, and $alone us alone"
+echo none >$Q/scheduler
+expect_dmesg_clean
