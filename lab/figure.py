@@ -21,6 +21,10 @@ LEFT = 52
 BOTTOM = 34
 CHARACTER = 7
 """Pixels that a character of a legend takes, roughly."""
+SAMPLE = 36
+"""Pixels of a line's sample before its name in a legend, with what is between two."""
+LEGEND_ROW = 18
+"""Pixels more for a legend that doesn't fit beside the unit of x."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,9 @@ def _lines(panel: Lines) -> tuple[list[str], int]:
     for index, line in enumerate(lines):
         points = " ".join(f"{axes.x(x):.1f},{axes.y(y):.1f}" for x, y in line.points)
         body.append(f'<polyline points="{points}" class="line c{index % 8}"/>')
-    return body + list(_legend(lines)), PLOT_HEIGHT
+    room = sum(len(line.label) * CHARACTER + SAMPLE for line in lines)
+    height = PLOT_HEIGHT + (LEGEND_ROW if room + len(panel.x_unit) * CHARACTER > WIDTH - LEFT - 8 else 0)
+    return body + list(_legend(lines, height)), height
 
 
 def _axes(panel: Lines, points: Sequence[tuple[float, float]]) -> _Axes:
@@ -209,10 +215,10 @@ def _ticks(bounds: tuple[float, float], log: bool) -> list[float]:
     return [step * count for count in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]
 
 
-def _legend(lines: Sequence[Line]) -> Iterator[str]:
+def _legend(lines: Sequence[Line], height: int) -> Iterator[str]:
     x = WIDTH - 8.0
     for index, line in reversed(list(enumerate(lines))):
         x -= len(line.label) * CHARACTER
-        yield _text(x, PLOT_HEIGHT - 4, line.label)
-        yield _segment(x - 24, PLOT_HEIGHT - 8, x - 6, PLOT_HEIGHT - 8, f"line c{index % 8}")
-        x -= 36
+        yield _text(x, height - 4, line.label)
+        yield _segment(x - 24, height - 8, x - 6, height - 8, f"line c{index % 8}")
+        x -= SAMPLE

@@ -170,6 +170,18 @@ def test_the_terminal_cuts_nothing_at_100_columns() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_legend_is_beside_the_unit_or_below_it(count: int) -> None:
+    """The text of a panel's last two rows doesn't overlap, however many lines there are."""
+    lines = tuple(Line(f"workload-{number}", ((0.0, 1.0), (1.0, 2.0))) for number in range(count))
+    drawn = ElementTree.fromstring(figure.svg(Lines("legend", "log2 of N", "MB/s", lines)))
+    texts = {node.text: node for node in drawn.iter("text")}
+    unit, first = texts["log2 of N"], texts["workload-0"]
+    end = float(unit.attrib["x"]) + len("log2 of N") * figure.CHARACTER
+    assert unit.attrib["y"] != first.attrib["y"] or float(first.attrib["x"]) - figure.SAMPLE >= end - figure.CHARACTER
+    assert float(first.attrib["y"]) <= float(drawn.attrib["viewBox"].split()[-1])
+
+
 def test_the_csv_has_a_line_for_every_job() -> None:
     rows = list(csv.DictReader(io.StringIO(report.table_csv(cells()))))
     assert len(rows) == sum(len(cell.jobs) for cell in cells())
