@@ -320,7 +320,27 @@ IOLAT = (
     ("not-inverted", "if (rank < io->rank)", "if (rank > io->rank)", "order"),
     ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),
 )
+WRR = (
+    ("level-ignored", "wrr-pci.h", "READ_ONCE(wrr->level[wrr_class(req_get_ioprio(req))])", "WRR_OWN", "shares"),
+    ("others-not-rung", "wrr-pci.h", "\tif (last)\n\t\twrr_ring_siblings(nvmeq);\n", "", "shares"),
+    ("forgotten-in-a-reset", "wrr-pci.h", "\tstatus = wrr_tell(dev);\n", "\tstatus = 0;\n", "shares"),
+    ("never-demoted", "wrr-pci.h", "return wrr->debt > 0;", "return false;", "urgent"),
+    ("weight-of-nothing", "wrr-pci.h", "!weight[i] || weight[i] > WRR_WEIGHT_MAX", "false", "knobs"),
+    ("aborted-elsewhere", "pci.patch", "wrr_sqid(nvmeq, iod->wrr_level)", "nvmeq->qid", "knobs"),
+)
 BUGS = (
+    *(
+        Bug(name, "nvme-wrr", f"kernel/nvme/{file}", right, wrong, f"wrr-{test}")
+        for name, file, right, wrong, test in WRR
+    ),
+    Bug(
+        "tags-not-kept",
+        "wrr",
+        "kernel/elevator/wrr.c",
+        "sluice_nr_tags(data) * part",
+        "sluice_nr_tags(data) * 8",
+        "wrr-tags",
+    ),
     *(
         Bug(name, "simdisk", f"kernel/simdisk/{file}", right, wrong, f"simdisk-{test}")
         for name, file, right, wrong, test in SIMDISK
@@ -420,6 +440,7 @@ def test_planted_bug_is_caught(built: Path, tmp_path: Path, monkeypatch: pytest.
                 files,
                 told.cpus,
                 told.limit,
+                told.nvme,
             )
         )
     except LabError as error:

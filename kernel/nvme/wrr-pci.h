@@ -305,6 +305,12 @@ static void wrr_tick(struct timer_list *timer)
 	others = done[0] - wrr->seen[0];
 	urgent = done[1] - wrr->seen[1];
 	waiting = sent[1] - done[1];
+	if (others < 0 || urgent < 0) {
+		/* The queues are new: a reset. */
+		others = 0;
+		urgent = 0;
+		memcpy(wrr->seen, done, sizeof(done));
+	}
 	if (sent[0] == done[0] || !READ_ONCE(wrr->cap)) {
 		/* Nobody else waits. */
 		wrr->debt = 0;
