@@ -357,7 +357,7 @@ def _trial(one: Controller, weights: tuple[int, ...], places: Mapping[str, int],
     """Have each level read, from its place in the class table, and count once all have begun."""
     _write(one.wrr / "weights", " ".join(map(str, weights)))
     with _readers(f"/dev/{one.disks()[0]}", places, options) as pids:
-        time.sleep(options.seconds / 4)
+        _wait_until_all_read(pids, 2 * options.depth * 4096)
         first, begin = {name: _read_bytes(pid) for name, pid in pids.items()}, time.monotonic()
         time.sleep(options.seconds)
         last, end = {name: _read_bytes(pid) for name, pid in pids.items()}, time.monotonic()
@@ -366,6 +366,13 @@ def _trial(one: Controller, weights: tuple[int, ...], places: Mapping[str, int],
     if not whole:
         raise LabError(f"nothing was read from /dev/{one.disks()[0]}", "dmesg | tail -20   to see why")
     return Trial(weights, {name: count[name] / whole for name in count}, whole / 4096 / (end - begin))
+
+
+def _wait_until_all_read(pids: Mapping[str, int], enough: int) -> None:
+    """Wait until each has read so many bytes: has begun, and has had all that it asked for first."""
+    end = time.monotonic() + WAIT_S
+    while any(_read_bytes(pid) < enough for pid in pids.values()) and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 @contextmanager

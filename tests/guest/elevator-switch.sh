@@ -27,7 +27,7 @@ change() {
 	afq) set -- moment $(($1 * 1000)) patience $(($1 * 500 + 1)) quantum $(($1 * 4096)) slack $(($1 * 256)) ;;
 	split-token) set -- hoard $(($1 * 100)) ;;
 	split-deadline) set -- fsync_deadline $(($1 * 500 + 1)) read_deadline $(($1 * 50 + 1)) ;;
-	split-noop) set -- ;;
+	split-noop | wrr) set -- ;;
 	mq-prio) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) ;;
 	cpq)
 		set -- read_expire $(($1 * 250)) write_expire $(($1 * 2500)) writes_starved $(($1 + 1)) \
