@@ -206,7 +206,8 @@ static struct nvme_queue *wrr_choose(struct nvme_queue *nvmeq, struct request *r
 
 /*
  * Locks the submission queue of a request, for one command, and unlocks @held, NULL or what was
- * locked for the one before.
+ * locked for the one before. Sparse doesn't follow a lock from here to wrr_unlock_queue(): it is
+ * told that none is held between.
  */
 static struct nvme_queue *wrr_lock_queue(struct nvme_queue *nvmeq, struct nvme_queue *held,
 					 struct request *req)
@@ -215,9 +216,12 @@ static struct nvme_queue *wrr_lock_queue(struct nvme_queue *nvmeq, struct nvme_q
 	struct nvme_iod *iod = blk_mq_rq_to_pdu(req);
 
 	if (sq != held) {
-		if (held)
+		if (held) {
+			__acquire(&held->sq_lock);
 			spin_unlock(&held->sq_lock);
+		}
 		spin_lock(&sq->sq_lock);
+		__release(&sq->sq_lock);
 	}
 	if (wrr_has_siblings(nvmeq))
 		WRITE_ONCE(sq->wrr.sent[iod->wrr_urgent], sq->wrr.sent[iod->wrr_urgent] + 1);
@@ -246,6 +250,7 @@ static void wrr_ring_siblings(struct nvme_queue *nvmeq)
 /* Unlocks what wrr_lock_queue() has locked, and rings all four if @last says so. */
 static void wrr_unlock_queue(struct nvme_queue *nvmeq, struct nvme_queue *sq, bool last)
 {
+	__acquire(&sq->sq_lock);
 	nvme_write_sq_db(sq, last);
 	spin_unlock(&sq->sq_lock);
 	if (last)
