@@ -18,10 +18,9 @@ SCRIPT = HERE / "taken/taken.sh"
 def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """The module of tests/taken, built in `folder` as those of kernel/ are."""
     sources = folder / "kernel"
+    shutil.copytree(modules.SOURCES, sources)
     shutil.copytree(HERE / "taken", sources / "taken")
     (sources / "Kbuild").write_text("obj-m += taken/\n", encoding="utf-8")
-    shutil.copytree(modules.SOURCES / "compat", sources / "compat")
-    shutil.copy(modules.SOURCES / "Makefile", sources)
     out = folder / "out"
     out.mkdir()
     with monkeypatch.context() as patch:

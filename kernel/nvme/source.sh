@@ -3,11 +3,11 @@
 #
 # usage: source.sh RELEASE HEADERS FOLDER [SOURCE]
 #
-# Writes FOLDER/nvme/pci.c, the NVMe PCI driver of the distribution's own kernel with
-# pci.patch, and with that of its series where there is one, and the two headers that it needs. SOURCE is the kernel's source, an archive or
-# a folder; without it the archive of Debian's linux-source package, and if that isn't there,
-# or not one of a series that the patch is for, or the kernel has no nvme-core, nvme-wrr is
-# left out, which is said.
+# Writes FOLDER/nvme/pci.c, the NVMe PCI driver of the distribution's own kernel with pci.patch,
+# and with that of its series where there is one, and the two headers that it needs. SOURCE is
+# the kernel's source, an archive or a folder; without it the archive of Debian's linux-source
+# package, and if that isn't there, or not one of a series that the patch is for, or the kernel
+# has no nvme-core, nvme-wrr is left out, which is said.
 set -eu
 export LC_ALL=C
 
