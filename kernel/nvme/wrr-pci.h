@@ -196,10 +196,12 @@ static struct nvme_queue *wrr_choose(struct nvme_queue *nvmeq, struct request *r
 	iod->wrr_level = READ_ONCE(wrr->level[wrr_class(req_get_ioprio(req))]);
 	if (iod->wrr_level == WRR_URGENT) {
 		iod->wrr_urgent = true;
-		if (READ_ONCE(wrr->demoted))
-			iod->wrr_level = WRR_HIGH;
-		if (READ_ONCE(wrr->cap) && !timer_pending(&wrr->tick))
-			mod_timer(&wrr->tick, jiffies + msecs_to_jiffies(WRR_TICK_MS));
+		if (READ_ONCE(wrr->cap)) {
+			if (READ_ONCE(wrr->demoted))
+				iod->wrr_level = WRR_HIGH;
+			if (!timer_pending(&wrr->tick))
+				mod_timer(&wrr->tick, jiffies + msecs_to_jiffies(WRR_TICK_MS));
+		}
 	}
 	return wrr_sibling(nvmeq, iod->wrr_level);
 }
@@ -291,13 +293,21 @@ static void wrr_sum(struct nvme_dev *dev, unsigned long sent[2], unsigned long d
 static bool wrr_too_few(struct wrr *wrr, long others, long all)
 {
 	wrr->debt += all * READ_ONCE(wrr->cap) - others * 95;
-	wrr->debt = clamp(wrr->debt, -100L * WRR_MEMORY, 100L * WRR_MEMORY);
+	wrr->debt = clamp(wrr->debt, -100L * WRR_CREDIT, 100L * WRR_MEMORY);
 	return wrr->debt > 0;
 }
 
+static void wrr_begin_anew(struct wrr *wrr, const unsigned long done[2])
+{
+	memcpy(wrr->seen, done, sizeof(wrr->seen));
+	wrr->debt = 0;
+	wrr->window = 0;
+	WRITE_ONCE(wrr->demoted, false);
+}
+
 /*
- * What was urgent before it became high is still in the urgent queue: until so many have completed
- * nothing is decided again.
+ * Only what happens while both wait counts. What was urgent before it became high is still in the
+ * urgent queue: until so many have completed nothing is decided again. Counts fall in a reset.
  */
 static void wrr_tick(struct timer_list *timer)
 {
@@ -311,22 +321,14 @@ static void wrr_tick(struct timer_list *timer)
 	urgent = done[1] - wrr->seen[1];
 	waiting = sent[1] - done[1];
 	if (others < 0 || urgent < 0) {
-		/* The queues are new: a reset. */
-		others = 0;
-		urgent = 0;
-		memcpy(wrr->seen, done, sizeof(done));
-	}
-	if (sent[0] == done[0] || !READ_ONCE(wrr->cap)) {
-		/* Nobody else waits. */
-		wrr->debt = 0;
-		WRITE_ONCE(wrr->demoted, false);
-		wrr->window = 0;
-	}
-	if (others + urgent >= max(wrr->window, (long)WRR_WINDOW)) {
+		wrr_begin_anew(wrr, done);
+	} else if (others + urgent >= max(wrr->window, (long)WRR_WINDOW)) {
 		WRITE_ONCE(wrr->demoted, wrr_too_few(wrr, others, others + urgent));
 		wrr->window = waiting;
 		memcpy(wrr->seen, done, sizeof(done));
 	}
+	if (waiting <= 0 || sent[0] == done[0] || !READ_ONCE(wrr->cap))
+		wrr_begin_anew(wrr, done);
 	if (waiting > 0)
 		mod_timer(timer, jiffies + msecs_to_jiffies(WRR_TICK_MS));
 }
@@ -479,6 +481,7 @@ static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS]
 	struct nvme_dev *dev = to_nvme_dev(ctrl);
 	struct wrr *wrr = &dev->wrr;
 	unsigned int before_burst = wrr->burst, before[WRR_WEIGHTS];
+	enum nvme_ctrl_state state;
 	int error = 0;
 
 	lockdep_assert_held(&wrr->lock);
@@ -487,7 +490,9 @@ static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS]
 	memcpy(before, wrr->weight, sizeof(before));
 	memmove(wrr->weight, weight, sizeof(before));
 	wrr->burst = burst;
-	if (wrr->on && READ_ONCE(ctrl->state) == NVME_CTRL_LIVE && wrr_tell(dev)) {
+	state = READ_ONCE(ctrl->state);
+	if (wrr->on && (state == NVME_CTRL_LIVE || state == NVME_CTRL_CONNECTING) &&
+	    wrr_tell(dev)) {
 		memcpy(wrr->weight, before, sizeof(before));
 		wrr->burst = before_burst;
 		error = -EIO;
@@ -512,10 +517,12 @@ static ssize_t weights_store(struct device *device, struct device_attribute *att
 {
 	struct wrr *wrr = wrr_of(device);
 	unsigned int weight[WRR_WEIGHTS], i;
+	int error, first, second;
 	char rest;
-	int error;
 
-	if (sscanf(text, "%4u %4u %4u %c", &weight[0], &weight[1], &weight[2], &rest) != 3)
+	if (sscanf(text, "%4u%n %4u%n %4u %c", &weight[0], &first, &weight[1], &second, &weight[2],
+		   &rest) != 3 ||
+	    !isspace(text[first]) || !isspace(text[second]))
 		return -EINVAL;
 	for (i = 0; i < WRR_WEIGHTS; i++)
 		if (!weight[i] || weight[i] > WRR_WEIGHT_MAX)

@@ -10,6 +10,7 @@
 #ifndef SLUICE_NVME_WRR_H
 #define SLUICE_NVME_WRR_H
 
+#include <linux/ctype.h>
 #include <linux/ioprio.h>
 #include <linux/nvme.h>
 #include <linux/timer.h>
@@ -40,8 +41,9 @@ enum wrr_level { WRR_URGENT, WRR_HIGH, WRR_MEDIUM, WRR_LOW, WRR_LEVELS };
 #define WRR_TICK_MS 10
 /* when so many commands have completed at least, */
 #define WRR_WINDOW 32
-/* and what others were given too much or too little counts up to so many. */
+/* what others were given too little counts up to so many, what they were given too much up to so many. */
 #define WRR_MEMORY 4096
+#define WRR_CREDIT 256
 #define WRR_CAP_DEFAULT 10
 #define WRR_CAP_MAX 25
 

@@ -23,6 +23,16 @@ flood() {
 }
 
 controller
+
+# What others had before doesn't count against them.
+load_of other 3 0 64
+sleep 3
+flood
+share=$(of_both 4)
+echo "low, which was there before: $share of 1000"
+[ "$share" -ge 100 ] || fail "who was there before has $share of 1000"
+enough
+
 for of in "3 0" "2 7" "2 0"; do
 	flood
 	load_of other "${of% *}" "${of#* }" 64
