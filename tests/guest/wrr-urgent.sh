@@ -3,8 +3,7 @@
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # Urgent goes first, and what is urgent without an end doesn't starve the rest: each other class that waits keeps the cap's
-# share at least; without a cap it has next to nothing. An urgent reader beside a backlog of idle class finds tags with the
-# elevator that keeps some back.
+# share at least; without a cap it has next to nothing.
 . ./lib.sh
 . ./nvme.sh
 
@@ -58,24 +57,4 @@ echo "without a cap: $share of 1000"
 [ "$share" -le 20 ] || fail "without a cap they have $share of 1000"
 enough
 
-# p99 NAME: of single urgent reads, in us, with the wait for a tag.
-p99() {
-	load_of "$1" 1 0 1 --runtime=2 --lat_percentiles=1
-	wait $!
-	python3 -c 'import json, sys
-text = open(sys.argv[1]).read()
-print(json.loads(text[text.index("{") :])["jobs"][0]["read"]["lat_ns"]["percentile"]["99.000000"] // 1000)' "/tmp/$1.json"
-}
-
-load wrr
-echo wrr >$Q/scheduler
-echo 1023 >$Q/nr_requests
-alone=$(p99 alone)
-load_of backlog 3 0 1024 --numjobs=2
-sleep 0.5
-beside=$(p99 beside)
-enough
-echo "an urgent reader: alone $alone us, beside 2 x 1024 of idle class $beside us"
-[ "$beside" -le $((2 * alone)) ] || fail "p99 is $beside us beside a backlog, and $alone us alone"
-echo none >$Q/scheduler
 expect_dmesg_clean
