@@ -121,6 +121,30 @@ expect_reads "5 50" "$direct; read_direct(D); read_direct(E)"
 expect_reads "5 50 5 50" "$direct; read_at_once(D, E, D, E)"
 expect_reads "50 5 5 50 5" "$direct; read_at_once(E, D, D, E, D)"
 
+# While no file of a disk has one nobody looks at its reads, whatever another disk's files have.
+looks() {
+	echo >$trace/trace
+	ask "$@"
+	grep -c ' looks: ' $trace/trace || true
+}
+(
+	DISK=d2 disk ssd
+	scheduler split-deadline
+	mkfs.ext4 -q -E nodiscard,lazy_itable_init=0 "$DEV" 256m
+	mkdir /tmp/other
+	mount "$DEV" /tmp/other
+	dd if=/dev/zero of=/tmp/other/log bs=1M count=48 conv=fsync status=none
+	echo 'p:looks split:split_read' >$trace/kprobe_events
+	echo 1 >$trace/events/kprobes/looks/enable
+	other='s = opened(); O = os.open("/tmp/other/log", os.O_RDWR); deadline(s, O, 5000)'
+	here=$(looks "$other; read(LOG); read(LOG)") there=$(looks "$other; read(O); read(O)")
+	[ "$here $there" = "0 2" ] || fail "reads that were looked at: $here of a disk without deadlines, $there of 2 of one with"
+	echo 0 >$trace/events/kprobes/looks/enable
+	echo >$trace/kprobe_events
+	umount /tmp/other
+	scheduler none
+)
+
 # EBADF 9, EINVAL 22, ERANGE 34; nothing changes.
 expect_reads "5" 's = opened(); deadline(s, LOG, 5000)
 for us in 1, 99, 60000001, 4294967295:
