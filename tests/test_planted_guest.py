@@ -326,6 +326,7 @@ WRR = (
     ("forgotten-in-a-reset", "wrr-pci.h", "\tstatus = wrr_tell(dev);\n", "\tstatus = 0;\n", "shares"),
     ("never-demoted", "wrr-pci.h", "return wrr->debt > 0;", "return false;", "urgent"),
     ("weight-of-nothing", "wrr-pci.h", "!weight[i] || weight[i] > WRR_WEIGHT_MAX", "false", "knobs"),
+    ("left-without-queues", "wrr-pci.h", "if (!dev->wrr.on || dev->online_queues > 1)", "if (true)", "knobs"),
     ("aborted-elsewhere", "pci.patch", "wrr_sqid(nvmeq, iod->wrr_level)", "nvmeq->qid", "knobs"),
 )
 BUGS = (

@@ -61,7 +61,10 @@ static void wrr_free_queue(struct nvme_queue *nvmeq)
 	}
 }
 
-/* Memory of the siblings, as long as that of the queue. Returns 0 or -ENOMEM. */
+/*
+ * Memory of the siblings, as long as that of the queue. Returns 0, or where there is none what the
+ * driver takes like a status: it does with fewer queues.
+ */
 static int wrr_alloc_queue(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
@@ -77,7 +80,7 @@ static int wrr_alloc_queue(struct nvme_queue *nvmeq)
 		spin_lock_init(&sq->sq_lock);
 		if (!sq->sq_cmds && nvme_alloc_sq_cmds(nvmeq->dev, sq, nvmeq->qid)) {
 			wrr_free_queue(nvmeq);
-			return -ENOMEM;
+			return NVME_SC_INTERNAL;
 		}
 	}
 	return 0;
@@ -377,6 +380,24 @@ static int wrr_without(struct nvme_dev *dev, unsigned int *count, const char *wh
 	return nvme_set_queue_count(&dev->ctrl, count);
 }
 
+/* Whether to try again without, since not one queue has got its siblings. */
+static bool wrr_give_up(struct nvme_dev *dev)
+{
+	if (!dev->wrr.on || dev->online_queues > 1)
+		return false;
+	dev->wrr.on = false;
+	wrr_say(dev, "off, no I/O queue could be given four submission queues");
+	return true;
+}
+
+/* The I/O queues of which all four have doorbells in memory, which are in a page. */
+static unsigned int wrr_most_queues(const struct nvme_dev *dev)
+{
+	unsigned int doorbells = NVME_CTRL_PAGE_SIZE / (2 * sizeof(u32) * dev->db_stride);
+
+	return dev->dbbuf_dbs ? (doorbells - 1) / WRR_LEVELS : U16_MAX;
+}
+
 /*
  * Asks the controller for so many I/O queues, and four times as many submission queues. @count
  * becomes what it grants: with fewer than four it is the stock driver's. Called when there are no
@@ -385,12 +406,14 @@ static int wrr_without(struct nvme_dev *dev, unsigned int *count, const char *wh
 static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 {
 	struct wrr *wrr = &dev->wrr;
-	u32 asked = (*count * WRR_LEVELS - 1) | (*count - 1) << 16, granted;
+	u32 asked, granted;
 	int status;
 
 	wrr->on = false;
 	if (!wrr_is_there(dev))
 		return wrr_without(dev, count, "off, the controller has none (CAP.AMS)");
+	*count = min(*count, wrr_most_queues(dev));
+	asked = (*count * WRR_LEVELS - 1) | (*count - 1) << 16;
 	status = nvme_set_features(&dev->ctrl, NVME_FEAT_NUM_QUEUES, asked, NULL, 0, &granted);
 	if (status < 0)
 		return status;

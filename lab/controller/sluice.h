@@ -8,14 +8,16 @@
  * queue is told when its doorbell is rung, when a command of it completes, and before each fetch
  * where doorbells are in memory.
  *
- * For tests there are two admin commands of our own, which do something from cdw10 milliseconds
+ * For tests there are three admin commands of our own, which do something from cdw10 milliseconds
  * from now on, for cdw11 milliseconds: 0xc1, the controller is gone, as one that was pulled out,
- * and another one is plugged in after that; 0xc2, it fetches nothing but admin commands.
+ * and another one is plugged in after that; 0xc2, it fetches nothing but admin commands; 0xc3, it
+ * creates no submission queue of low priority.
  */
 
 enum {
 	NVME_SLUICE_GONE = 0xc1,
 	NVME_SLUICE_STALL = 0xc2,
+	NVME_SLUICE_REFUSE = 0xc3,
 };
 
 static bool nvme_sluice_between(const NvmeSluiceSpan *span)
@@ -53,6 +55,9 @@ static bool nvme_sluice_command(NvmeCtrl *n, const NvmeCmd *cmd)
 		return true;
 	case NVME_SLUICE_STALL:
 		n->sluice.stall = span;
+		return true;
+	case NVME_SLUICE_REFUSE:
+		n->sluice.refuse = span;
 		return true;
 	}
 	return false;
@@ -133,7 +138,7 @@ static void nvme_sluice_tick(void *opaque)
 	nvme_sluice_kick(n);
 }
 
-/* Returns 0, or -1: there is no place, or the priority can't be. */
+/* Returns 0, or -1: there is no place, or the priority is refused. */
 static int nvme_sluice_place(NvmeSQueue *sq, unsigned int qprio)
 {
 	NvmeCtrl *n = sq->ctrl;
@@ -141,6 +146,9 @@ static int nvme_sluice_place(NvmeSQueue *sq, unsigned int qprio)
 				      : ARBITER_ADMIN,
 		     i;
 
+	if (level == ARBITER_LOW && nvme_sluice_between(&n->sluice.refuse)) {
+		return -1;
+	}
 	for (i = 0; i < ARBITER_QUEUES; i++) {
 		if (!n->sluice.queue[level][i]) {
 			n->sluice.queue[level][i] = sq;

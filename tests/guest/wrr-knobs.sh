@@ -76,6 +76,17 @@ sleep 0.5
 enough
 [ "$(cat $WRR/weights) $(cat $WRR/state)" = "64 32 8 on" ] || fail "after a sleep: $(cat $WRR/weights) $(cat $WRR/state)"
 
+# A controller that grants queues, and then refuses some, is the stock driver's; by the next reset it has thought better of it.
+vendor 0xc3 0 10000000
+echo 1 >$CTRL/reset_controller
+[ "$(cat $WRR/state)" = "off, no I/O queue could be given four submission queues" ] || fail "refused, it says: $(cat $WRR/state)"
+for of in 1 2 3; do
+	ionice -c $of dd if=$DEV of=/dev/null bs=4k count=100 iflag=direct status=none || fail "class $of can't read"
+done
+vendor 0xc3 0 0
+echo 1 >$CTRL/reset_controller
+[ "$(cat $WRR/state)" = on ] || fail "after a reset it is $(cat $WRR/state)"
+
 # Polled queues.
 echo "$PCI" >$BUS/drivers/nvme-wrr/unbind
 rmmod nvme-wrr
