@@ -59,7 +59,8 @@ class Variant:
 class Experiment:
     """What experiment.toml says; files are fio's files and the scripts, by name.
 
-    iolat, if not None, has every run done again with iolat beside it, with these options besides those it needs.
+    iolat, if not None, has every run done again with iolat beside it, with these options besides those it needs. cpus
+    are the guest's processors.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Experiment:
     files: Mapping[str, bytes]
     seconds: int
     iolat: str | None = None
+    cpus: int = 1
     device: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -123,6 +125,7 @@ def load(name: str) -> Experiment:
         files,
         data["seconds"],
         data.get("iolat"),
+        data.get("cpus", 1),
         data.get("device", {}),
         {knob: tuple(values) for knob, values in data.get("sweep", {}).items()},
     )
@@ -225,7 +228,7 @@ def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str
     if watched:
         files |= iolat.build()
     limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
-    return Job(point.kernel, script(experiment, point, seed, watched), files, cpu_limit_s=limit)
+    return Job(point.kernel, script(experiment, point, seed, watched), files, experiment.cpus, limit)
 
 
 SHOW = """\

@@ -30,4 +30,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def lab() -> None:
     """The lab, set up; quick where it is."""
     setup.ready(kernels.names())
-

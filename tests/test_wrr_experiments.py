@@ -14,6 +14,7 @@ from lab.result import Cell
 
 SHARE = analysis.load_of("wrr-share")
 BACKGROUND = analysis.load_of("wrr-background")
+COMPUTE = analysis.load_of("wrr-compute")
 RIVALS = (
     ("in-turn", "none"),
     ("in-turn", "mq-deadline"),
@@ -126,7 +127,31 @@ def test_the_background_is_drawn_beside() -> None:
     assert found.ours == {1, 2}
 
 
-@pytest.mark.parametrize("name", ["wrr-share", "wrr-bandwidth", "wrr-background"])
+# wrr-compute
+
+
+def computing(everywhere: float = 1.9, low: float = 8e5) -> list[Cell]:
+    return [
+        cell("everywhere", high=64e5, low=low, compute=everywhere),
+        cell("affinity", high=64e5, low=8e5, compute=1.0),
+    ]
+
+
+def test_who_is_confined_computes_less() -> None:
+    assert {claim.id: claim.measured for claim in COMPUTE.claims(computing())} == {"compute": 1.9, "shares": 0.0}
+    assert failing(COMPUTE, computing(1.79)) == {"compute"}
+    assert failing(COMPUTE, computing(low=8.3e5)) == {"shares"}
+    assert [claim.id for claim in COMPUTE.claims(computing()[:1])] == ["shares"]
+
+
+def test_what_is_computed_is_drawn() -> None:
+    found = table(COMPUTE, computing())
+    assert found.rows[0] == ("all cores", "1,562", "195", "0", "1.90")
+    assert found.ours == {0}
+    assert COMPUTE.figures(computing()[:1]) == []
+
+
+@pytest.mark.parametrize("name", ["wrr-share", "wrr-bandwidth", "wrr-background", "wrr-compute"])
 def test_what_the_analysis_asks_for_is_measured(name: str) -> None:
     about = analysis.load_of(name)
     wanted = {(variant, scheduler) for variant, scheduler in about.WAYS}  # type: ignore[attr-defined]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
 # Applications that each have an I/O priority, or a cgroup with a weight, read at random from a drive that fetches by
-# ARBITRATION. What each has is what it has read between two moments when all of them are at it.
+# ARBITRATION. What each has is what it has read between two moments when all of them are at it. The first one computes
+# besides, with COMPUTE processes that are in its place: where PLACES has one, NAME:CPU, it is confined to that processor.
 drive=/sys/kernel/config/simdisk/d0
 echo "$ARBITRATION" >$drive/arbitration
 # shellcheck disable=SC2046
@@ -9,13 +10,23 @@ show $drive $(ls $drive) >/out/device
 
 [ -z "$LIMIT" ] || weights
 if [ "$LIMIT" = io.cost ]; then
-	# What the drive can, of commands of this size.
-	iops=$((1000000000 / ($(cat $drive/read_cmd_ns) * $(cat $drive/slowdown))))
-	bps=$((iops * ${BLOCK%k} * 1024))
+	# What the drive can: commands, and bytes of commands of this size.
+	command_ns=$(cat $drive/read_cmd_ns) bytes=$((${BLOCK%k} * 1024))
+	transfer_ns=$((bytes * 1000 / $(cat $drive/link_mbps)))
+	[ "$transfer_ns" -gt "$command_ns" ] || transfer_ns=$command_ns
+	iops=$((1000000000 / (command_ns * $(cat $drive/slowdown))))
+	bps=$((1000000000 * bytes / (transfer_ns * $(cat $drive/slowdown))))
 	echo "$(cat "$Q/../dev") ctrl=user model=linear rbps=$bps rseqiops=$iops rrandiops=$iops wbps=$bps wseqiops=$iops" \
 		"wrandiops=$iops" >"$G/io.cost.model"
 	echo "$(cat "$Q/../dev") enable=1 ctrl=user rpct=0 rlat=0 wpct=0 wlat=0 min=100 max=100" >"$G/io.cost.qos"
 fi
+
+# in_place NAME COMMAND…: run a command where an application may run.
+in_place() {
+	cpus=$(echo "$PLACES" | tr ' ' '\n' | sed -n "s/^$1://p")
+	shift
+	exec taskset -c "${cpus:-0-$(($(nproc) - 1))}" "$@"
+}
 
 # application NAME CLASS LEVEL DEPTH WEIGHT: until it is told to end.
 application() {
@@ -28,7 +39,7 @@ application() {
 		echo 0 >"$G/$1/cgroup.procs"
 		set -- "$1" 2 4 "$4"
 	fi
-	exec fio --name="$1" --filename="$DEV" --direct=1 --invalidate=0 --ioengine=libaio --rw=randread --norandommap=1 \
+	in_place "$1" fio --name="$1" --filename="$DEV" --direct=1 --invalidate=0 --ioengine=libaio --rw=randread --norandommap=1 \
 		--bs="$BLOCK" --size=16g --numjobs=4 --iodepth="$4" --prioclass="$2" --prio="$3" --group_reporting=1 \
 		--randseed="$SEED" --time_based=1 --runtime=1000 --ramp_time=2 --lat_percentiles=1 --clat_percentiles=1 \
 		--output-format=json+ --output="/out/fio-$1.json"
@@ -41,29 +52,43 @@ measure() {
 		(application $(echo "$application" | tr : ' ')) &
 		readers="$readers ${application%%:*}=$!"
 	done
-	# Bytes a second of each, from when all have begun and what they found to begin with is done.
+	spinners=
+	for _ in $(seq "$COMPUTE"); do
+		(in_place "${APPLICATIONS%%:*}" sh -c 'while :; do :; done') &
+		spinners="$spinners $!"
+	done
+	# Bytes a second of each, and processors that compute, from when all have begun and what they found to begin with is done.
 	# shellcheck disable=SC2086
-	python3 - "$RUNTIME" $readers >/out/readings <<-'END'
-		import pathlib, sys, time
+	python3 - "$RUNTIME" "$spinners" $readers >/out/readings <<-'END'
+		import os, pathlib, sys, time
 
 		def read(parent):
 		    jobs = pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
 		    texts = [pathlib.Path(f"/proc/{job}/io").read_text() for job in jobs]
 		    return [int(text.split("read_bytes: ")[1].split()[0]) for text in texts]
 
-		readers = dict(word.split("=") for word in sys.argv[2:])
+		def computed():
+		    stats = [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in spinners]
+		    return sum(int(stat[11]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
+		spinners = sys.argv[2].split()
+		readers = dict(word.split("=") for word in sys.argv[3:])
 		deadline = time.monotonic() + 60
 		while any(len(found := read(parent)) < 4 or not all(found) for parent in readers.values()):
 		    if time.monotonic() > deadline:
 		        sys.exit("who has not begun within a minute: " + str({name: read(of) for name, of in readers.items()}))
 		    time.sleep(0.1)
 		time.sleep(1)
-		before, began = {name: sum(read(parent)) for name, parent in readers.items()}, time.monotonic()
+		before, began, computing = {name: sum(read(parent)) for name, parent in readers.items()}, time.monotonic(), computed()
 		time.sleep(float(sys.argv[1]))
-		after, ended = {name: sum(read(parent)) for name, parent in readers.items()}, time.monotonic()
+		after, ended, computing = {name: sum(read(parent)) for name, parent in readers.items()}, time.monotonic(), computed() - computing
 		for name in readers:
 		    print(name, round((after[name] - before[name]) / (ended - began)))
+		if spinners:
+		    print("compute", computing / (ended - began))
 	END
+	# shellcheck disable=SC2086
+	[ -z "$spinners" ] || kill $spinners
 	for reader in $readers; do
 		kill "${reader#*=}"
 	done

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an application computes while the drive weights its reads: on all processors, and confined to its queue's.
+
+The slides say of the method with four queues a core that the ability to compute is unaffected, and of the one with a
+core for each priority that it is reduced, without numbers.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.figure import Bar, Bars, Figure, Panel, Table, number
+from lab.result import Cell, Claim
+
+DEVICE = "nvme"
+WEIGHTS = {"high": 64, "low": 8}
+OFF = 0.03
+"""How far a share may be from its weight's."""
+MORE = 1.8
+"""With two processors, how many times as much it computes at least: reads take a part of both."""
+WAYS = {("everywhere", "none"): "all cores", ("affinity", "none"): "a core each"}
+"""Variant and scheduler, and what they stand for."""
+
+Cells = Sequence[Cell]
+
+
+def claims(cells: Cells) -> list[Claim]:
+    """What must hold."""
+    return judge(_judgements(), cells)
+
+
+def _judgements() -> Iterator[Judgement]:
+    yield Judgement(
+        "compute",
+        "what it computes on all processors over what it computes on one priority's",
+        "≥",
+        MORE,
+        lambda cells: ratio(*(_readings(cells, variant)["compute"] for variant, _ in WAYS)),
+    )
+    yield Judgement("shares", "the share that is farthest from its weight's, as a part of that", "≤", OFF, _off)
+
+
+def _readings(cells: Cells, variant: str) -> dict[str, float]:
+    return dict(find(cells, DEVICE, "none", variant).readings)
+
+
+def _off(cells: Cells, variant: str = "everywhere") -> float:
+    found = _readings(cells, variant)
+    total = sum(found[name] for name in WEIGHTS)
+    return max(abs(found[name] / total * sum(WEIGHTS.values()) / weight - 1) for name, weight in WEIGHTS.items())
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """A table of both ways, and what is computed."""
+    try:
+        rows = [(text, _readings(cells, variant), _off(cells, variant)) for (variant, _), text in WAYS.items()]
+    except Missing:
+        return []
+    text = (
+        "Two processors. Both applications have 4 jobs that always have more to read than they get; the one of weight "
+        "64 computes besides, with two processes. The slides have no numbers."
+    )
+    panels: tuple[Panel, ...] = (
+        Table(
+            "By where they may run",
+            ("", *(f"{name}, reads/s" for name in WEIGHTS), "farthest from its weight, %", "processors that compute"),
+            tuple(
+                (text, *(number(found[name] / 4096) for name in WEIGHTS), number(100 * off), number(found["compute"]))
+                for text, found, off in rows
+            ),
+            1,
+            frozenset({0}),
+        ),
+        Bars(
+            "What it computes",
+            "processors",
+            tuple(Bar(text, found["compute"], ours=not row) for row, (text, found, _) in enumerate(rows)),
+        ),
+    )
+    return [Figure("compute", "An application that computes and reads", text, panels, terminal=True)]
