@@ -25,7 +25,7 @@
  *			what is left fits, or its own time is over.
  *
  * What an fsync will need is learned (forecast.h), and compared with what it took.  A deadline
- * shorter than the device needs can't be kept: it counts as a sixth more than that.
+ * shorter than the device needs can't be kept: it counts as a sixteenth more than that.
  *
  * The page cache's own writeback has no deadline.  It goes by location, as the load allows.
  * With own_writeback off it is the kernel's: it goes whenever there is some, as in the paper's
@@ -70,7 +70,7 @@
 #define DL_EARLY 2
 
 /* What the device can't do sooner may take this part more, which is what others have. */
-#define DL_OTHERS_TIME 6
+#define DL_OTHERS_TIME 16
 
 /* Of what a read takes this part is new. */
 #define DL_READ_MEAN 8
