@@ -325,6 +325,7 @@ WRR = (
     ("others-not-rung", "wrr-pci.h", "\tif (last)\n\t\twrr_ring_siblings(nvmeq);\n", "", "shares"),
     ("forgotten-in-a-reset", "wrr-pci.h", "\tstatus = wrr_tell(dev);\n", "\tstatus = 0;\n", "shares"),
     ("never-demoted", "wrr-pci.h", "return wrr->debt > 0;", "return false;", "urgent"),
+    ("never-begun-anew", "wrr-pci.h", " || !wrr->looking", "", "urgent"),
     ("weight-of-nothing", "wrr-pci.h", "!weight[i] || weight[i] > WRR_WEIGHT_MAX", "false", "knobs"),
     ("left-without-queues", "wrr-pci.h", "if (!dev->wrr.on || dev->online_queues > 1)", "if (true)", "knobs"),
     ("aborted-elsewhere", "pci.patch", "wrr_sqid(nvmeq, iod->wrr_level)", "nvmeq->qid", "knobs"),

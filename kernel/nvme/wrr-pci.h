@@ -309,8 +309,9 @@ static void wrr_begin_anew(struct wrr *wrr, const unsigned long done[2])
 }
 
 /*
- * Only what happens while both wait counts. What was urgent before it became high is still in the
- * urgent queue: until so many have completed nothing is decided again. Counts fall in a reset.
+ * Only what happens while both wait counts, and what no look has seen before doesn't. What was
+ * urgent before it became high is still in the urgent queue: until so many have completed nothing
+ * is decided again. Counts fall in a reset.
  */
 static void wrr_tick(struct timer_list *timer)
 {
@@ -319,11 +320,13 @@ static void wrr_tick(struct timer_list *timer)
 	unsigned long sent[2] = { 0, 0 }, done[2] = { 0, 0 };
 	long others, urgent, waiting;
 
+	if (!wrr->on)
+		return;
 	wrr_sum(dev, sent, done);
 	others = done[0] - wrr->seen[0];
 	urgent = done[1] - wrr->seen[1];
 	waiting = sent[1] - done[1];
-	if (others < 0 || urgent < 0) {
+	if (others < 0 || urgent < 0 || !wrr->looking) {
 		wrr_begin_anew(wrr, done);
 	} else if (others + urgent >= max(wrr->window, (long)WRR_WINDOW)) {
 		WRITE_ONCE(wrr->demoted, wrr_too_few(wrr, others, others + urgent));
@@ -332,7 +335,8 @@ static void wrr_tick(struct timer_list *timer)
 	}
 	if (waiting <= 0 || sent[0] == done[0] || !READ_ONCE(wrr->cap))
 		wrr_begin_anew(wrr, done);
-	if (waiting > 0)
+	wrr->looking = waiting > 0;
+	if (wrr->looking)
 		mod_timer(timer, jiffies + msecs_to_jiffies(WRR_TICK_MS));
 }
 
@@ -412,6 +416,8 @@ static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 	wrr->on = false;
 	if (!wrr_is_there(dev))
 		return wrr_without(dev, count, "off, the controller has none (CAP.AMS)");
+	if (!wrr_most_queues(dev))
+		return wrr_without(dev, count, "off, its doorbells in memory are too far apart");
 	*count = min(*count, wrr_most_queues(dev));
 	asked = (*count * WRR_LEVELS - 1) | (*count - 1) << 16;
 	status = nvme_set_features(&dev->ctrl, NVME_FEAT_NUM_QUEUES, asked, NULL, 0, &granted);
@@ -495,7 +501,8 @@ static DEVICE_ATTR_RO(state);
 
 /*
  * Weights and burst that the controller takes are kept, and told again after each reset. It is
- * asked at once if it is at work. What it refuses changes nothing.
+ * asked at once if it is at work. What it refuses changes nothing. While it gets its queues the
+ * admin queue is for those alone: -EBUSY.
  */
 static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS],
 		   unsigned int burst)
@@ -510,12 +517,13 @@ static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS]
 	lockdep_assert_held(&wrr->lock);
 	if (!wrr_is_there(dev))
 		return -EOPNOTSUPP;
+	state = READ_ONCE(ctrl->state);
+	if (state == NVME_CTRL_CONNECTING)
+		return -EBUSY;
 	memcpy(before, wrr->weight, sizeof(before));
 	memmove(wrr->weight, weight, sizeof(before));
 	wrr->burst = burst;
-	state = READ_ONCE(ctrl->state);
-	if (wrr->on && (state == NVME_CTRL_LIVE || state == NVME_CTRL_CONNECTING) &&
-	    wrr_tell(dev)) {
+	if (wrr->on && state == NVME_CTRL_LIVE && wrr_tell(dev)) {
 		memcpy(wrr->weight, before, sizeof(before));
 		wrr->burst = before_burst;
 		error = -EIO;

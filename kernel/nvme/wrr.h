@@ -77,6 +77,7 @@ struct wrr_queue {
  * @cap: the share of completions, per cent, up to which others than urgent are helped; 0: none
  * @demoted: urgent goes to high for now
  * @tick: looks at the shares as long as there is something urgent; what follows is the timer's
+ * @looking: the last look has armed the timer again
  * @seen: completions as of the last look
  * @window: completions until the next one
  * @debt: hundredths of commands that others have had too few
@@ -93,6 +94,7 @@ struct wrr {
 	unsigned int cap;
 	bool demoted;
 	struct timer_list tick;
+	bool looking;
 	unsigned long seen[2];
 	long window;
 	long debt;

@@ -26,7 +26,7 @@ load nvme-wrr
 [ ! -e "$BUS/devices/$PCI/driver" ] || fail "a controller was bound that nobody asked for"
 controller
 
-refused weights "" "1" "1 2" "1 2 3 4" "0 1 1" "1 1 257" "-1 1 1" "a b c" "1 2 3x" "99999999999 1 1" "1,2,3" "00012 3" "02561 1"
+refused weights "" "1" "1 2" "1 2 3 4" "0 1 1" "1 1 257" "-1 1 1" "a b c" "1 2 3x" "99999999999 1 1" "1,2,3" "00012 3" "02561 1" "1 02561"
 refused burst "" "8" "-1" "x" "3 3"
 refused cap "" "26" "-1" "x" "10%"
 refused classes "" "urgent" "urgent high high high high medium medium medium medium" "none high high high high medium medium medium medium low" \

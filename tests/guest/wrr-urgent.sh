@@ -7,9 +7,8 @@
 . ./lib.sh
 . ./nvme.sh
 
-# of_both SECONDS: what the others have of 1000, once a second has passed.
+# of_both SECONDS: what the others have of 1000 from now on.
 of_both() {
-	sleep 1
 	flood=$(bytes flood) other=$(bytes other)
 	sleep "$1"
 	flood=$(($(bytes flood) - flood)) other=$(($(bytes other) - other))
@@ -27,7 +26,8 @@ controller
 load_of other 3 0 64
 sleep 3
 flood
-share=$(of_both 4)
+until [ "$(bytes flood)" -gt 0 ]; do sleep 0.01; done
+share=$(of_both 0.3)
 echo "low, which was there before: $share of 1000"
 [ "$share" -ge 100 ] || fail "who was there before has $share of 1000"
 enough
@@ -35,6 +35,7 @@ enough
 for of in "3 0" "2 7" "2 0"; do
 	flood
 	load_of other "${of% *}" "${of#* }" 64
+	sleep 1
 	share=$(of_both 8)
 	echo "class ${of% *} level ${of#* } beside an urgent flood: $share of 1000"
 	[ "$share" -ge 100 ] || fail "the cap is 10 %, and it has $share of 1000"
@@ -44,14 +45,17 @@ done
 # No more than that is taken from urgent where the weights would give others more.
 flood
 load_of other 2 0 128 --numjobs=2
+sleep 1
 share=$(of_both 8)
 echo "twice as much of high: $share of 1000"
 [ "$share" -le 200 ] || fail "urgent has lost $share of 1000"
 echo 25 >$WRR/cap
+sleep 1
 share=$(of_both 8)
 echo "with a cap of 25 %: $share of 1000"
 [ "$share" -ge 250 ] || fail "the cap is 25 %, and they have $share of 1000"
 echo 0 >$WRR/cap
+sleep 1
 share=$(of_both 4)
 echo "without a cap: $share of 1000"
 [ "$share" -le 20 ] || fail "without a cap they have $share of 1000"
