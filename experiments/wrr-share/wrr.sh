@@ -10,12 +10,13 @@ show $drive $(ls $drive) >/out/device
 
 [ -z "$LIMIT" ] || weights
 if [ "$LIMIT" = io.cost ]; then
-	# What the drive can: commands, and bytes of commands of this size.
+	# What the drive can, by commands of this size.
 	command_ns=$(cat $drive/read_cmd_ns) bytes=$((${BLOCK%k} * 1024))
 	transfer_ns=$((bytes * 1000 / $(cat $drive/link_mbps)))
 	[ "$transfer_ns" -gt "$command_ns" ] || transfer_ns=$command_ns
-	iops=$((1000000000 / (command_ns * $(cat $drive/slowdown))))
 	bps=$((1000000000 * bytes / (transfer_ns * $(cat $drive/slowdown))))
+	# A command costs nothing but its bytes.
+	iops=$((bps / 4096))
 	echo "$(cat "$Q/../dev") ctrl=user model=linear rbps=$bps rseqiops=$iops rrandiops=$iops wbps=$bps wseqiops=$iops" \
 		"wrandiops=$iops" >"$G/io.cost.model"
 	echo "$(cat "$Q/../dev") enable=1 ctrl=user rpct=0 rlat=0 wpct=0 wlat=0 min=100 max=100" >"$G/io.cost.qos"
