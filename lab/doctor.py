@@ -8,6 +8,7 @@ Imports nothing but Python's own, so that it runs on any host.
 from __future__ import annotations
 
 import json
+import random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -613,8 +614,8 @@ def run(device: str, seconds: float, as_json: bool, root: Path = Path("/")) -> i
 
 
 def _looks(name: str, seconds: float, root: Path) -> Iterator[Look]:
-    """Looks at even distances, for so long."""
+    """Looks, for so long; at uneven distances: a load that comes and goes is seen at all of its moments."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         yield disks.look(name, root)
-        time.sleep(min(left, 1 / LOOKS_PER_S))
+        time.sleep(min(left, random.uniform(0.5, 1.5) / LOOKS_PER_S))

@@ -44,7 +44,7 @@ see() {
 	folder=/out/$name/00
 	snapshot
 	for look in $(seq -w 1 40); do
-		sleep "$(echo "$seconds" | awk '{ print $1 / 40 }')"
+		sleep "$(echo "$seconds $look" | awk '{ print $1 / 40 * (20 + $2 * 17 % 40) / 40 }')"
 		folder=/out/$name/$look
 		glance
 	done
