@@ -7,7 +7,7 @@
 . ./lib.sh
 . ./nvme.sh
 
-# cost OPTION…: ns for each of 40000 reads.
+# cost OPTION…: ns for each of 160000 reads.
 cost() {
 	fio --name=cost --filename="$DEV" --direct=1 --bs=4k --rw=randread --norandommap --thread --group_reporting \
 		--output-format=json --output=/tmp/cost "$@"
@@ -22,9 +22,9 @@ least() {
 for driver in nvme nvme-wrr nvme nvme-wrr; do
 	controller $driver
 	{
-		cost --ioengine=libaio --iodepth=64 --number_ios=40000
+		cost --ioengine=libaio --iodepth=64 --number_ios=160000
 		cost --ioengine=io_uring --iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_min=16 --numjobs=2 \
-			--number_ios=20000
+			--number_ios=80000
 	} | xargs >>/tmp/$driver
 	if [ $driver = nvme-wrr ]; then
 		[ "$(cat $WRR/state)" = "off, the controller has none (CAP.AMS)" ] || fail "it says: $(cat $WRR/state)"
