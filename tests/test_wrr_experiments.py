@@ -139,7 +139,7 @@ def computing(everywhere: float = 1.9, low: float = 8e5) -> list[Cell]:
 
 def test_who_is_confined_computes_less() -> None:
     assert {claim.id: claim.measured for claim in COMPUTE.claims(computing())} == {"compute": 1.9, "shares": 0.0}
-    assert failing(COMPUTE, computing(1.49)) == {"compute"}
+    assert failing(COMPUTE, computing(1.79)) == {"compute"}
     assert failing(COMPUTE, computing(low=8.3e5)) == {"shares"}
     assert [claim.id for claim in COMPUTE.claims(computing()[:1])] == ["shares"]
 

@@ -16,8 +16,8 @@ DEVICE = "nvme"
 WEIGHTS = {"high": 64, "low": 8}
 OFF = 0.03
 """How far a share may be from its weight's."""
-MORE = 1.5
-"""With two processors, how many times as much it has at least: the second one is the other application's too."""
+MORE = 1.8
+"""With two processors, how many times as much it has at least: reads take a part of both."""
 WAYS = {("everywhere", "none"): "all cores", ("affinity", "none"): "a core each"}
 """Variant and scheduler, and what they stand for."""
 

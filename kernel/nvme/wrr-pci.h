@@ -320,21 +320,22 @@ static void wrr_tick(struct timer_list *timer)
 	unsigned long sent[2] = { 0, 0 }, done[2] = { 0, 0 };
 	long others, urgent, waiting;
 
-	if (!wrr->on)
+	if (!wrr->on) {
+		wrr->looking = false;
 		return;
+	}
 	wrr_sum(dev, sent, done);
 	others = done[0] - wrr->seen[0];
 	urgent = done[1] - wrr->seen[1];
 	waiting = sent[1] - done[1];
-	if (others < 0 || urgent < 0 || !wrr->looking) {
+	if (others < 0 || urgent < 0 || !wrr->looking || waiting <= 0 || sent[0] == done[0] ||
+	    !READ_ONCE(wrr->cap)) {
 		wrr_begin_anew(wrr, done);
 	} else if (others + urgent >= max(wrr->window, (long)WRR_WINDOW)) {
 		WRITE_ONCE(wrr->demoted, wrr_too_few(wrr, others, others + urgent));
 		wrr->window = waiting;
 		memcpy(wrr->seen, done, sizeof(done));
 	}
-	if (waiting <= 0 || sent[0] == done[0] || !READ_ONCE(wrr->cap))
-		wrr_begin_anew(wrr, done);
 	wrr->looking = waiting > 0;
 	if (wrr->looking)
 		mod_timer(timer, jiffies + msecs_to_jiffies(WRR_TICK_MS));
@@ -410,15 +411,16 @@ static unsigned int wrr_most_queues(const struct nvme_dev *dev)
 static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 {
 	struct wrr *wrr = &dev->wrr;
+	unsigned int most = wrr_most_queues(dev);
 	u32 asked, granted;
 	int status;
 
 	wrr->on = false;
 	if (!wrr_is_there(dev))
 		return wrr_without(dev, count, "off, the controller has none (CAP.AMS)");
-	if (!wrr_most_queues(dev))
+	if (!most)
 		return wrr_without(dev, count, "off, its doorbells in memory are too far apart");
-	*count = min(*count, wrr_most_queues(dev));
+	*count = min(*count, most);
 	asked = (*count * WRR_LEVELS - 1) | (*count - 1) << 16;
 	status = nvme_set_features(&dev->ctrl, NVME_FEAT_NUM_QUEUES, asked, NULL, 0, &granted);
 	if (status < 0)

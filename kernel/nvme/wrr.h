@@ -41,7 +41,7 @@ enum wrr_level { WRR_URGENT, WRR_HIGH, WRR_MEDIUM, WRR_LOW, WRR_LEVELS };
 #define WRR_TICK_MS 10
 /* when so many commands have completed at least, */
 #define WRR_WINDOW 32
-/* what others were given too little counts up to so many, what they were given too much up to so many. */
+/* and what others were given too little, or too much, counts up to so many. */
 #define WRR_MEMORY 4096
 #define WRR_CREDIT 256
 #define WRR_CAP_DEFAULT 10
