@@ -38,7 +38,8 @@ KERNELS = (
 DEFAULT = "6.12"
 DEBUG = Kernel("6.12-debug", "trixie", "gcc-14", Path(__file__).with_name("debug.config").read_text(encoding="utf-8"))
 NVME = """\
-tar -xJf /tmp/in/linux.tar.xz -C /tmp/out --strip-components=1 --wildcards '*/drivers/nvme/host/*.[ch]'
+tar -xJf /tmp/in/linux.tar.xz -C /tmp/out --strip-components=1 --wildcards \
+    --no-wildcards-match-slash '*/Makefile' '*/drivers/nvme/host/*.[ch]'
 """
 CHECKPATCH = """\
 names="*/scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.checkpatch"
@@ -122,14 +123,14 @@ def checkpatch() -> Path:
 
 
 def nvme(kernel: Unpacked) -> Path:
-    """A folder with drivers/nvme/host/ of Debian's source for a kernel."""
+    """A folder with the Makefile and drivers/nvme/host/ of Debian's source for a kernel."""
     series = ".".join(kernel.release.split(".")[:2])
 
     def unpack(part: Path) -> None:
         part.mkdir()
         toolbox.run(["sh", "-euc", NVME], toolbox.Sandbox(ro={"/tmp/in": _source(series)}, rw={"/tmp/out": part}))
 
-    return cache.once(cache.root() / "nvme" / kernel.release, unpack)
+    return cache.once(cache.root() / "nvme" / f"{kernel.release}-{cache.key(NVME)}", unpack)
 
 
 def _source(name: str) -> Path:

@@ -55,11 +55,12 @@ def command() -> list[str]:
 def controller(properties: str) -> list[str]:
     """QEMU's arguments for the controller, with an empty drive behind it.
 
-    Properties are QEMU's own and ours: wrr=on, and fetch_ns, the time that the controller takes for each command.
+    Properties are QEMU's own and ours: wrr=on, and fetch_ns, the time that the controller takes for each command. With
+    subsys=shared it is one of those that the drive may have.
     """
     drive = f"null-co,node-name=drive,size={DISK_MIB << 20},read-zeroes=on"
     device = f"nvme,id=nvme,serial=sluice,drive=drive,max_ioqpairs=64,{properties}"
-    return ["-blockdev", drive, "-device", device]
+    return ["-blockdev", drive, "-device", "nvme-subsys,id=shared", "-device", device]
 
 
 def _build(part: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -52,10 +53,19 @@ class Controller:
         """What one of the driver's files says."""
         return (self.wrr / file).read_text(encoding="ascii").strip()
 
-    def disks(self) -> list[str]:
-        """The names of its namespaces' disks."""
+    def paths(self) -> list[str]:
+        """The names of its namespaces below /sys/block, which have its queues."""
         found = (self.folder / "nvme" / self.name).glob("nvme*n*") if self.name else iter(())
         return sorted(path.name for path in found if (Path("/sys/block") / path.name).exists())
+
+    def disks(self) -> list[str]:
+        """The names of its namespaces below /dev: where a drive may have several controllers, not those of `paths`."""
+        return [disk_of(path) for path in self.paths()]
+
+
+def disk_of(path: str) -> str:
+    """The disk of a namespace: of nvme0c1n1, a hidden path, it is nvme0n1."""
+    return re.sub(r"c\d+(?=n\d+$)", "", path)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +121,7 @@ def choose(wanted: str | None, among: Sequence[Controller]) -> Controller:
         return among[0]
     short = wanted.removeprefix("/dev/")
     for one in among:
-        if short in (one.address, one.name, *one.disks()):
+        if short in (one.address, one.name, *one.disks(), *one.paths()):
             return one
     raise UsageError(f"no NVMe controller {wanted}; there are {names}", "sluice wrr status")
 
@@ -119,12 +129,12 @@ def choose(wanted: str | None, among: Sequence[Controller]) -> Controller:
 def users(controller: Controller) -> list[str]:
     """Who uses the controller's disks: what the kernel claims them for, and processes that have them open."""
     found = []
-    for disk in controller.disks():
+    for name in controller.disks():
         try:
-            os.close(os.open(f"/dev/{disk}", os.O_RDONLY | os.O_EXCL))
+            os.close(os.open(f"/dev/{name}", os.O_RDONLY | os.O_EXCL))
         except OSError:
-            found.append(f"{disk} is {_claim(disk)}")
-    paths = {f"/dev/{path.name}" for disk in controller.disks() for path in Path("/sys/class/block").glob(f"{disk}*")}
+            found.append(f"{name} is {_claim(name)}")
+    paths = {f"/dev/{path.name}" for name in controller.disks() for path in Path("/sys/class/block").glob(f"{name}*")}
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         with suppress(OSError):
             if (target := os.readlink(link)) in paths:
@@ -152,9 +162,9 @@ def _status(options: argparse.Namespace) -> int:
             print(f"  weighted round robin: not used; next: sluice wrr bind -c {one.name or one.address}")
             continue
         print(f"  weighted round robin: {one.read('state')}")
-        for disk in one.disks():
+        for path in one.paths():
             print(
-                f"  scheduler of {disk}: {_scheduler(disk)}{'' if _scheduler(disk) in PLAIN else _ADVICE.format(disk)}"
+                f"  scheduler of {path}: {_scheduler(path)}{'' if _scheduler(path) in PLAIN else _ADVICE.format(path)}"
             )
         high, medium, low = one.read("weights").split()
         print(f"  weights: high {high}, medium {medium}, low {low}; burst {2 ** int(one.read('burst'))}")
@@ -228,7 +238,7 @@ def _give(options: argparse.Namespace, driver: str) -> int:
     _load(driver)
     try:
         now = _move(one, driver)
-    except LabError:
+    except BaseException:
         if one.driver:
             _move(one, one.driver)
         raise
@@ -290,7 +300,7 @@ def _probe(options: argparse.Namespace) -> int:
         raise LabError(
             "fewer than two of high, medium and low have a class", f"cat {one.wrr}/classes   to see the table"
         )
-    with _unscheduled(one.disks()[0]), _weighted(one):
+    with _unscheduled(one.paths()[0]), _weighted(one):
         trials = [_trial(one, weights, {name: table.index(name) for name in levels}, options) for weights in TRIALS]
         rush = None
         if "urgent" in table:

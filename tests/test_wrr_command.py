@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`sluice wrr` without a controller: what it makes of figures and of arguments. tests/guest/wrr-command.sh has one."""
+"""`sluice wrr` without a controller, and what its driver is built from. tests/guest/wrr-command.sh has a controller."""
 
 from __future__ import annotations
 
 import argparse
+import tarfile
 from pathlib import Path
 
 import pytest
 
-from lab import wrr
+from lab import modules, toolbox, wrr
 from lab.errors import LabError, UsageError
 from lab.wrr import Controller, Trial
 
@@ -62,6 +63,10 @@ def test_the_controller_is_the_only_one_or_named() -> None:
         wrr.choose(None, [])
 
 
+def test_a_shared_drive_has_another_disk_than_path() -> None:
+    assert [wrr.disk_of(path) for path in ("nvme0n1", "nvme0c1n1", "nvme12c10n3")] == ["nvme0n1", "nvme0n1", "nvme12n3"]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -81,3 +86,54 @@ def test_bad_arguments_are_refused(line: str, said: str, capsys: pytest.CaptureF
         parser.parse_args(line.split())
     assert end.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def kernel_source(parent: Path, sublevel: int) -> Path:
+    """A kernel's source, 6.12.`sublevel`, whose driver is another than our patch is for."""
+    tree = parent / "linux-source-6.12"
+    host = tree / "drivers/nvme/host"
+    host.mkdir(parents=True)
+    (tree / "Makefile").write_text(f"VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = {sublevel}\n", encoding="ascii")
+    for name in ("pci.c", "nvme.h", "trace.h"):
+        (host / name).write_text("int other;\n", encoding="ascii")
+    with tarfile.open(parent / "linux-source-6.12.tar.xz", "w:xz") as archive:
+        archive.add(tree, tree.name)
+    return tree
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("sublevel", "named", "said"),
+    [
+        (8, "", "  LEFT    nvme-wrr: /usr/src/linux-source-6.12.tar.xz is of Linux 6.12.8, and 6.12.9-x is 6.12.9; "),
+        (8, "linux-source-6.12", "sluice: /usr/src/linux-source-6.12 is of Linux 6.12.8, and 6.12.9-x is 6.12.9\n"),
+        (9, "", "  LEFT    nvme-wrr: the NVMe driver in /usr/src/linux-source-6.12.tar.xz isn't one that "),
+        (9, "linux-source-6.12.tar.xz", "sluice: the NVMe driver in /usr/src/linux-source-6.12.tar.xz isn't one that "),
+        (9, "none.tar.xz", "sluice: there is no NVMe driver in /usr/src/none.tar.xz\n"),
+    ],
+)
+def test_a_driver_of_another_kernel_is_not_built(sublevel: int, named: str, said: str, tmp_path: Path) -> None:
+    headers, out, source = (tmp_path / name for name in ("headers", "out", "source"))
+    (headers / "include/generated/uapi/linux").mkdir(parents=True)
+    (headers / "Module.symvers").write_text("0x1\tnvme_init_ctrl\tnvme-core\n", encoding="ascii")
+    version = "".join(f"#define LINUX_VERSION_{part}\n" for part in ("MAJOR 6", "PATCHLEVEL 12", "SUBLEVEL 9"))
+    (headers / "include/generated/uapi/linux/version.h").write_text(version, encoding="ascii")
+    (out / "nvme").mkdir(parents=True)
+    (out / "nvme/pci.c").write_text("int stale;\n", encoding="ascii")
+    kernel_source(source, sublevel)
+    folders = {"/tmp/kernel": modules.SOURCES, "/tmp/headers": headers, "/usr/src": source}
+    box = toolbox.Sandbox(ro=folders, rw={"/tmp/out": out})
+    line = f"/tmp/kernel/nvme/source.sh 6.12.9-x /tmp/headers /tmp/out {f'/usr/src/{named}' if named else ''}"
+    assert said in toolbox.run(["sh", "-c", f"{line} 2>&1 || :"], box)
+    assert (out / "nvme/pci.c").exists() == bool(named)
+
+
+@pytest.mark.usefixtures("lab")
+def test_without_a_source_the_rest_is_built(tmp_path: Path) -> None:
+    (tmp_path / "Module.symvers").write_text("0x1\tnvme_init_ctrl\tnvme-core\n", encoding="ascii")
+    box = toolbox.Sandbox(ro={"/tmp/kernel": modules.SOURCES, "/tmp/headers": tmp_path}, rw={"/tmp/out": tmp_path})
+    for release, said in {
+        "6.12.9-x": "no /usr/src/linux-source-6.12.tar.xz; next: apt-get install linux-source-6.12",
+        "7.0.1-x": "its patch is for kernels 6.1 and 6.12",
+    }.items():
+        assert said in toolbox.run(["/tmp/kernel/nvme/source.sh", release, "/tmp/headers", "/tmp/out"], box)

@@ -6,8 +6,9 @@
 # Writes FOLDER/nvme/pci.c, the NVMe PCI driver of the distribution's own kernel with pci.patch,
 # and with that of its series where there is one, and the two headers that it needs. SOURCE is
 # the kernel's source, an archive or a folder; without it the archive of Debian's linux-source
-# package, and if that isn't there, or not one of a series that the patch is for, or the kernel
-# has no nvme-core, nvme-wrr is left out, which is said.
+# package, and if that isn't there, or of another version, since what the driver shares with
+# nvme-core may differ, or the patch doesn't fit it, nvme-wrr is left out, which is said; so it is
+# for a kernel of another series, or without nvme-core.
 set -eu
 export LC_ALL=C
 
@@ -21,25 +22,35 @@ die()
 # leave_out WHY NEXT: everything else is built.
 leave_out()
 {
-	rm -f "$folder/nvme/pci.c"
+	rm -f "$folder/nvme/pci.c" "$folder/nvme/nvme-wrr.ko"
 	printf '  LEFT    nvme-wrr: %s; next: %s\n' "$1" "$2"
 	exit
 }
 
-# unpack: the driver's files into $work.
-unpack()
+# unfit WHAT NEXT: a source that was named must do.
+unfit()
 {
-	if [ -d "$source" ]; then
-		cp "$source/drivers/nvme/host/pci.c" "$source/drivers/nvme/host/nvme.h" \
-			"$source/drivers/nvme/host/trace.h" "$work"
-	else
-		tar -xf "$source" -C "$work" --strip-components=4 --wildcards \
-			'*/drivers/nvme/host/pci.c' '*/drivers/nvme/host/nvme.h' \
-			'*/drivers/nvme/host/trace.h'
-	fi
+	[ -n "$named" ] && die "$1" "$2"
+	leave_out "$1" "$2"
 }
 
-release=$1 headers=$2 folder=$3 source=${4:-}
+# unpack: the kernel's Makefile and the driver's files into $work.
+unpack()
+{
+	host=drivers/nvme/host
+	if [ -d "$source" ]; then
+		tree=$source
+	else
+		tree=$work/tree
+		mkdir "$tree"
+		tar -xf "$source" -C "$tree" --strip-components=1 --wildcards \
+			--no-wildcards-match-slash '*/Makefile' "*/$host/pci.c" "*/$host/nvme.h" \
+			"*/$host/trace.h" || return
+	fi
+	cp "$tree/Makefile" "$tree/$host/pci.c" "$tree/$host/nvme.h" "$tree/$host/trace.h" "$work"
+}
+
+release=$1 headers=$2 folder=$3 source=${4:-} named=${4:-}
 series=$(echo "$release" | cut -d. -f1,2)
 case $series in
 6.1 | 6.12) ;;
@@ -55,12 +66,17 @@ command -v patch >/dev/null || die "patch isn't installed" "apt-get install patc
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unpack || die "there is no NVMe driver in $source" "name another: SOURCE="
+of=$(sed -n 's/^\(VERSION\|PATCHLEVEL\|SUBLEVEL\) = //p' "$work/Makefile" | paste -sd.)
+wanted=$(sed -n 's/^#define LINUX_VERSION_\(MAJOR\|PATCHLEVEL\|SUBLEVEL\) //p' \
+	"$headers/include/generated/uapi/linux/version.h" | paste -sd.)
+[ "$of" = "$wanted" ] || unfit "$source is of Linux $of, and $release is $wanted" \
+	"upgrade both and boot that kernel, or name the source of this one: SOURCE="
 for change in "${0%/*}/pci.patch" "${0%/*}/pci-$series.patch"; do
 	[ -e "$change" ] || continue
 	patch -s -F0 "$work/pci.c" "$change" >"$work/said" 2>&1 || {
 		cat "$work/said" >&2
-		die "the NVMe driver in $source isn't one that $change fits" \
-		    "name the source of a Debian kernel 6.1 or 6.12: SOURCE="
+		unfit "the NVMe driver in $source isn't one that $change fits" \
+			"name the source of a Debian kernel 6.1 or 6.12: SOURCE="
 	}
 done
 mkdir -p "$folder/nvme"

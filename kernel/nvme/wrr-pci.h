@@ -196,7 +196,8 @@ static struct nvme_queue *wrr_choose(struct nvme_queue *nvmeq, struct request *r
 	iod->wrr_urgent = false;
 	if (!wrr_has_siblings(nvmeq))
 		return nvmeq;
-	iod->wrr_level = READ_ONCE(wrr->level[wrr_class(req_get_ioprio(req))]);
+	/* Without data a request of 6.1 has the priority of who had its tag before. */
+	iod->wrr_level = READ_ONCE(wrr->level[wrr_class(req->bio ? req_get_ioprio(req) : 0)]);
 	if (iod->wrr_level == WRR_URGENT) {
 		iod->wrr_urgent = true;
 		if (READ_ONCE(wrr->cap)) {
@@ -440,10 +441,13 @@ static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 	return 0;
 }
 
-/* So many doorbells are needed for so many I/O queues. */
-static unsigned int wrr_doorbells(const struct nvme_dev *dev, unsigned int queues)
+/* There are to be so many I/O queues. Returns how many doorbells they need. */
+static unsigned int wrr_doorbells(struct nvme_dev *dev, unsigned int queues)
 {
-	return dev->wrr.on ? (WRR_LEVELS - 1) * dev->wrr.queues + queues : queues;
+	if (!dev->wrr.on)
+		return queues;
+	dev->wrr.queues = queues;
+	return WRR_LEVELS * queues;
 }
 
 static const u8 wrr_levels[WRR_CLASSES] = {
@@ -503,8 +507,8 @@ static DEVICE_ATTR_RO(state);
 
 /*
  * Weights and burst that the controller takes are kept, and told again after each reset. It is
- * asked at once if it is at work. What it refuses changes nothing. While it gets its queues the
- * admin queue is for those alone: -EBUSY.
+ * asked at once, and what it refuses changes nothing: -EIO. In the middle of a reset it can't be
+ * asked: -EBUSY.
  */
 static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS],
 		   unsigned int burst)
@@ -513,19 +517,17 @@ static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS]
 	struct nvme_dev *dev = to_nvme_dev(ctrl);
 	struct wrr *wrr = &dev->wrr;
 	unsigned int before_burst = wrr->burst, before[WRR_WEIGHTS];
-	enum nvme_ctrl_state state;
 	int error = 0;
 
 	lockdep_assert_held(&wrr->lock);
 	if (!wrr_is_there(dev))
 		return -EOPNOTSUPP;
-	state = READ_ONCE(ctrl->state);
-	if (state == NVME_CTRL_CONNECTING)
+	if (READ_ONCE(ctrl->state) != NVME_CTRL_LIVE)
 		return -EBUSY;
 	memcpy(before, wrr->weight, sizeof(before));
 	memmove(wrr->weight, weight, sizeof(before));
 	wrr->burst = burst;
-	if (wrr->on && state == NVME_CTRL_LIVE && wrr_tell(dev)) {
+	if (wrr->on && wrr_tell(dev)) {
 		memcpy(wrr->weight, before, sizeof(before));
 		wrr->burst = before_burst;
 		error = -EIO;
