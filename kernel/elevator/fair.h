@@ -6,8 +6,9 @@
  * with a weight of its own (io.sluice.weight), else the thread group.  As long as
  * one account alone has requests, it may have all tags.  While others have some or
  * wait, each has at most its part of them, by weight, and who wants more waits for
- * one of its own to end.  Tags that came free go to the account that has the fewest
- * for its weight.  Where three of four are free, or where the others want few and a
+ * one of its own to end: at most, but for the few tasks that were let in at the same
+ * time and haven't their tags yet.  Tags that came free go to the account that has the
+ * fewest for its weight.  Where three of four are free, or where the others want few and a
  * write waits for nobody, more than the part does no harm, and nobody is held.
  *
  * So the many that wait, wait before the tags and by account, and not in the one

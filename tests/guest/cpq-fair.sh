@@ -36,7 +36,8 @@ settle() {
 	fail "process $1 has no $2 tasks: $(cat $accounts)"
 }
 
-# expect WHAT PROCESS LEAST MOST: the most tags that it has in some looks.
+# expect WHAT PROCESS LEAST MOST: the most tags that it has in some looks; two above its part, of 64, 25.6 or 32, may have
+# been let in before one of them had its tag.
 expect() {
 	most=0
 	for _ in $(seq 100); do
@@ -75,7 +76,7 @@ readers few 50
 few=$reader
 settle "$few" 45
 sleep 0.1
-expect "many beside few" "$many" 60 64
+expect "many beside few" "$many" 60 66
 expect "few beside many" "$few" 45 50
 share 1
 [ "$percent" -ge 40 ] || fail "few have $percent % of the I/Os"
@@ -88,13 +89,13 @@ share 0.5
 [ "$percent" -le 25 ] || fail "few have $percent % of the I/Os without fairness"
 echo 20 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
-expect "many, of which each may have 20 %" "$many" 20 26
-expect "few, of which each may have 20 %" "$few" 20 26
+expect "many, of which each may have 20 %" "$many" 20 28
+expect "few, of which each may have 20 %" "$few" 20 28
 echo 100 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
 echo 50 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
-expect "many beside few again" "$many" 60 64
+expect "many beside few again" "$many" 60 66
 share 0.5
 [ "$percent" -ge 40 ] || fail "few have $percent % of the I/Os, switched on again"
 
@@ -129,7 +130,7 @@ readers few 10 --size=64g --norandommap
 few=$reader
 settle "$few" 10
 sleep 2
-expect "many beside few on a slow disk" "$many" 28 32
+expect "many beside few on a slow disk" "$many" 28 34
 kill $many $few
 wait $many $few || :
 [ "$(cat $accounts)" = "tags=64 used=0 waiting=0" ] || fail "on a slow disk: $(cat $accounts)"
