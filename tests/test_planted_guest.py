@@ -321,7 +321,7 @@ IOLAT = (
     ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),
 )
 WRR = (
-    ("level-ignored", "wrr-pci.h", "READ_ONCE(wrr->level[wrr_class(req_get_ioprio(req))])", "WRR_OWN", "shares"),
+    ("level-ignored", "wrr-pci.h", "req->bio ? req_get_ioprio(req) : 0", "0", "shares"),
     ("others-not-rung", "wrr-pci.h", "\tif (last)\n\t\twrr_ring_siblings(nvmeq);\n", "", "shares"),
     ("forgotten-in-a-reset", "wrr-pci.h", "\tstatus = wrr_tell(dev);\n", "\tstatus = 0;\n", "shares"),
     ("never-demoted", "wrr-pci.h", "return wrr->debt > 0;", "return false;", "urgent"),
