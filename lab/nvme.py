@@ -59,8 +59,12 @@ def controller(properties: str) -> list[str]:
     subsys=shared it is one of those that the drive may have.
     """
     drive = f"null-co,node-name=drive,size={DISK_MIB << 20},read-zeroes=on"
-    device = f"nvme,id=nvme,serial=sluice,drive=drive,max_ioqpairs=64,{properties}"
-    return ["-blockdev", drive, "-device", "nvme-subsys,id=shared", "-device", device]
+    device = f"nvme,id=nvme,serial=sluice,max_ioqpairs=64,{properties}"
+    if "subsys=" in properties:
+        devices = ["nvme-subsys,id=shared", device, "nvme-ns,drive=drive"]
+    else:
+        devices = [f"{device},drive=drive"]
+    return ["-blockdev", drive, *(word for one in devices for word in ("-device", one))]
 
 
 def _build(part: Path) -> None:

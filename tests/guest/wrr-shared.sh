@@ -11,7 +11,8 @@ wrr() {
 }
 
 PATH_Q=/sys/block/nvme0c0n1/queue
-controller nvme
+load nvme
+present
 [ -e $PATH_Q ] || fail "the disk is the controller's own"
 wrr status | grep "$PCI, driver nvme, disks: nvme0n1$" || fail "$(wrr status)"
 exec 9<$DEV
