@@ -88,8 +88,8 @@ def test_bad_arguments_are_refused(line: str, said: str, capsys: pytest.CaptureF
     assert said in capsys.readouterr().err
 
 
-def kernel_source(parent: Path, sublevel: int) -> Path:
-    """A kernel's source, 6.12.`sublevel`, whose driver is another than our patch is for."""
+def make_source(parent: Path, sublevel: int) -> None:
+    """Make a kernel's source, 6.12.`sublevel`, as folder and archive, whose driver is another than our patch is for."""
     tree = parent / "linux-source-6.12"
     host = tree / "drivers/nvme/host"
     host.mkdir(parents=True)
@@ -98,7 +98,6 @@ def kernel_source(parent: Path, sublevel: int) -> Path:
         (host / name).write_text("int other;\n", encoding="ascii")
     with tarfile.open(parent / "linux-source-6.12.tar.xz", "w:xz") as archive:
         archive.add(tree, tree.name)
-    return tree
 
 
 @pytest.mark.usefixtures("lab")
@@ -120,7 +119,7 @@ def test_a_driver_of_another_kernel_is_not_built(sublevel: int, named: str, said
     (headers / "include/generated/uapi/linux/version.h").write_text(version, encoding="ascii")
     (out / "nvme").mkdir(parents=True)
     (out / "nvme/pci.c").write_text("int stale;\n", encoding="ascii")
-    kernel_source(source, sublevel)
+    make_source(source, sublevel)
     folders = {"/tmp/kernel": modules.SOURCES, "/tmp/headers": headers, "/usr/src": source}
     box = toolbox.Sandbox(ro=folders, rw={"/tmp/out": out})
     line = f"/tmp/kernel/nvme/source.sh 6.12.9-x /tmp/headers /tmp/out {f'/usr/src/{named}' if named else ''}"
