@@ -355,6 +355,8 @@ static s64 dl_leaves_of(const struct dl_data *dl, const struct dl_class *class,
 		leaves = min_t(s64, leaves, dl_due_ns(rq_set_oldest(set)) - now_ns - need);
 	if (what == CAUSE_FSYNC && !list_empty(&class->fsyncs)) {
 		oldest = list_first_entry(&class->fsyncs, struct dl_fsync, node);
+		if (oldest->forecast.began_ns)
+			need = forecast_rest(&dl->forecast, &oldest->forecast);
 		leaves = min_t(s64, leaves, oldest->due_ns - now_ns - need);
 	}
 	return leaves;
@@ -1338,6 +1340,7 @@ static int dl_forecast_show(void *data, struct seq_file *m)
 	spin_unlock_irq(&dl->lock);
 	seq_printf(m, "factor %u.%03u\n", forecast.factor / 1024,
 		   forecast.factor % 1024 * 1000 / 1024);
+	seq_printf(m, "unsure_us %llu\n", forecast.unsure_ns / NSEC_PER_USEC);
 	seq_printf(m, "flush_us %llu\n", forecast.flush_ns / NSEC_PER_USEC);
 	seq_printf(m, "flushes %u.%03u\n", forecast.flushes / 1024,
 		   forecast.flushes % 1024 * 1000 / 1024);

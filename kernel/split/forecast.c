@@ -27,6 +27,11 @@ static u64 forecast_less(u64 from, u64 what)
 	return from - min(from, what);
 }
 
+static u64 forecast_distance(u64 a, u64 b)
+{
+	return max(a, b) - min(a, b);
+}
+
 /**
  * forecast_init() - a device of which nothing is known but its datasheet
  * @forecast: what is made
@@ -107,6 +112,8 @@ static void forecast_learn_factor(struct forecast *forecast, u64 load_ns, u64 ta
 
 	off = div64_s64(off * (s64)load_ns, (s64)(load_ns + forecast->flush_ns + 1));
 	forecast->factor = clamp_t(s64, forecast->factor + off / FORECAST_MEAN, least, most);
+	forecast->unsure_ns =
+		forecast_mean(forecast->unsure_ns, forecast_distance(load_ns, taken_ns));
 }
 
 static void forecast_learn_flush(struct forecast *forecast, u64 load_ns, u64 taken_ns)
@@ -154,11 +161,32 @@ static u64 forecast_fixed(const struct forecast *forecast)
  * forecast_need() - what an fsync of next to nothing takes that has the device to itself
  * @forecast: the device's
  *
- * Return: ns, longer than but a few took.
+ * Return: ns, longer than but a few took, also by what a flush of a load is off its forecast.
  */
 u64 forecast_need(const struct forecast *forecast)
 {
-	return forecast_fixed(forecast) + 2 * forecast->spread_ns;
+	return forecast_fixed(forecast) + 2 * (forecast->spread_ns + forecast->unsure_ns);
+}
+
+/**
+ * forecast_rest() - what is left of forecast_need() for an fsync that is inside
+ * @forecast: the device's
+ * @fsync: as forecast_begin() or forecast_gone() left it
+ *
+ * Flushes that have ended since are taken for its own, and what they were off is known.  What
+ * is given to the device now is the less: it is half as unsure.
+ *
+ * Return: ns.
+ */
+u64 forecast_rest(const struct forecast *forecast, const struct forecast_fsync *fsync)
+{
+	u64 flushed = (forecast->flushed - fsync->flushed) * FORECAST_ONE, past;
+
+	if (!flushed)
+		return forecast_need(forecast);
+	past = forecast->flush_ns * min_t(u64, flushed, forecast->flushes) / FORECAST_ONE;
+	return forecast_less(forecast_fixed(forecast), past) + 2 * forecast->spread_ns +
+	       forecast->unsure_ns;
 }
 
 /**
@@ -201,12 +229,10 @@ static void forecast_learn_commit(struct forecast *forecast, const struct foreca
 	u64 others = forecast->others_ns - fsync->others_ns;
 	u64 taken = forecast_less(now_ns, fsync->gone_ns);
 	u64 commit = forecast_less(taken, others + flushes * forecast->flush_ns);
-	u64 off;
 
 	commit = min(commit, FORECAST_MOST_NS);
-	off = commit > forecast->commit_ns ? commit - forecast->commit_ns
-					   : forecast->commit_ns - commit;
-	forecast->spread_ns = forecast_mean(forecast->spread_ns, off);
+	forecast->spread_ns =
+		forecast_mean(forecast->spread_ns, forecast_distance(commit, forecast->commit_ns));
 	forecast->commit_ns = forecast_mean(forecast->commit_ns, commit);
 	forecast->flushes = forecast_mean(forecast->flushes, min(flushes, 16ULL) * FORECAST_ONE);
 }
@@ -224,8 +250,7 @@ void forecast_end(struct forecast *forecast, const struct forecast_fsync *fsync,
 	forecast->fsyncs++;
 	forecast->predicted_ns += fsync->predicted_ns;
 	forecast->taken_ns += taken;
-	forecast->error_ns += taken > fsync->predicted_ns ? taken - fsync->predicted_ns
-							  : fsync->predicted_ns - taken;
+	forecast->error_ns += forecast_distance(taken, fsync->predicted_ns);
 	if (fsync->data_ns <= forecast_fixed(forecast))
 		forecast_learn_commit(forecast, fsync, now_ns);
 }

@@ -13,9 +13,9 @@
  * The model's times are those of a datasheet: how much longer the device takes for what it is
  * given is learned from flushes, the more the larger the load, the time of their own from those
  * without one, and the commit from fsyncs of little data, less what the flushes took for the
- * load.  Each is a moving mean, and of the
- * commit there is the mean deviation as well, as of a round trip's time in TCP (V. Jacobson,
- * M. Karels, Congestion avoidance and control, 1988).
+ * load.  Each is a moving mean, and of loads and commits there are the mean deviations as well,
+ * as of a round trip's time in TCP (V. Jacobson, M. Karels, Congestion avoidance and control,
+ * 1988).
  *
  * Locking: the caller's.  Nothing here sleeps or allocates.  All times are ns.
  *
@@ -32,6 +32,7 @@
 /**
  * struct forecast - what is known of a device
  * @factor: what it takes for what it writes, in 1024ths of what the model says
+ * @unsure_ns: mean deviation of a flush with a load
  * @flush_ns: a flush without a load
  * @commit_ns: the mean of commits
  * @spread_ns: their mean deviation
@@ -50,6 +51,7 @@
  */
 struct forecast {
 	u32 factor;
+	u64 unsure_ns;
 	u64 flush_ns;
 	u64 commit_ns;
 	u64 spread_ns;
@@ -92,6 +94,7 @@ void forecast_give(struct forecast *forecast, u64 now_ns, u64 model_ns);
 void forecast_flush(struct forecast *forecast, u64 now_ns);
 void forecast_flushed(struct forecast *forecast, u64 now_ns);
 u64 forecast_need(const struct forecast *forecast);
+u64 forecast_rest(const struct forecast *forecast, const struct forecast_fsync *fsync);
 void forecast_begin(const struct forecast *forecast, struct forecast_fsync *fsync, u64 now_ns,
 		    u64 data_ns);
 void forecast_gone(const struct forecast *forecast, struct forecast_fsync *fsync, u64 now_ns);
