@@ -113,6 +113,9 @@
 #define DL_PART_LEAST 4U
 #define DL_PART_MOST 256U
 
+/* So many times what the device may have of a file is written back at a time. */
+#define DL_CHOICE 4
+
 /* Of the tags, the page cache leaves this part to others, and who has more time that. */
 #define DL_CACHE_PART 2
 #define DL_OTHERS_PART 4
@@ -669,11 +672,17 @@ static const struct split_ops dl_ops = {
 
 /* Held calls */
 
-/* So much of a file that what is written is done in the time that others leave. */
-static unsigned int dl_part(const struct split_dirt *dirt, u64 data_ns, u64 left)
+/*
+ * So much of a file that what is written is done in the time that others leave; where it waits
+ * for that anyway, enough to choose from by location.
+ */
+static unsigned int dl_part(const struct dl_data *dl, const struct split_dirt *dirt, u64 data_ns,
+			    u64 left)
 {
 	u64 pages = dirt->dirty >> PAGE_SHIFT;
 
+	if (READ_ONCE(dl->own_writeback))
+		left *= DL_CHOICE;
 	if (left < data_ns)
 		pages = mul_u64_u64_div_u64(pages, left, data_ns);
 	return clamp_t(u64, pages, DL_PART_LEAST, DL_PART_MOST);
@@ -716,7 +725,7 @@ static void dl_look_at(struct dl_data *dl, struct split_call *call)
 		return;
 	}
 	list_move_tail(&call->node, fsync ? &dl->held : &dl->writers);
-	part = dl_part(&dirt, data_ns, dl_left_next(dl, class, now_ns));
+	part = dl_part(dl, &dirt, data_ns, dl_left_next(dl, class, now_ns));
 	if (dirt.writing >> PAGE_SHIFT < part / 2)
 		split_write_back(call, part);
 }
