@@ -172,6 +172,7 @@ DEADLINE = (
     ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "deadline-knobs"),
     ("throttled-too", "\tsluice_disable_wbt(q, eq);\n", "", "deadline-knobs"),
     ("log-waits", "\tif (split_is_log(rq)) {", "\tif (false) {", "deadline-fsync"),
+    ("handle-waits", "\tif (dl_is_awaited(dl, rq)) {", "\tif (false) {", "deadline-fsync"),
     ("dirty-ignored", "hold = costs && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
     (

@@ -18,7 +18,8 @@
  *			any moment still leaves the shorter fsync, now or soon, the time it
  *			needs.  While the cache is flushed nothing is added to it.
  *	log		A commit goes before all else, whoever began it, and so does metadata
- *			that somebody waits for: others may need it.
+ *			that somebody waits for, and what is read with a handle of the
+ *			journal: others may need it.
  *	fsync		One with more dirty data than can be written in the time that
  *			shorter ones leave is held at its gate.  Its file is written back a
  *			part at a time, without a commit that others would wait for, until
@@ -1085,6 +1086,19 @@ static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 	dl_put(rq, DL_WAITING, dl_class_of(deadline_ns), now_ns + deadline_ns);
 }
 
+/*
+ * Whether a commit may wait for what the current task reads: it has a handle, or reads metadata in
+ * its fsync.
+ */
+static bool dl_is_awaited(const struct dl_data *dl, const struct request *rq)
+{
+	u64 private = 0;
+
+	return current->journal_info ||
+	       (rq->cmd_flags & REQ_META && split_inside(dl->device, &private) &&
+		dl_fsync_of(private));
+}
+
 /* Says by when a request is to be done.  Process context, under RCU. */
 static void dl_sort(struct dl_data *dl, struct request *rq, u64 now_ns)
 {
@@ -1094,6 +1108,10 @@ static void dl_sort(struct dl_data *dl, struct request *rq, u64 now_ns)
 		return;
 	if (op_is_write(req_op(rq))) {
 		dl_sort_write(dl, rq, now_ns);
+		return;
+	}
+	if (dl_is_awaited(dl, rq)) {
+		dl_put(rq, DL_LOG, 0, 0);
 		return;
 	}
 	deadline_ns = dl_read_ns_of_task(dl);
