@@ -40,51 +40,78 @@ if [ -e "$G/a/io.sluice.deadline" ]; then
 	echo fsync=$big >"$G/b/io.sluice.deadline"
 fi
 
-# in_group NAME COMMAND…: a subshell becomes that command.
-in_group() {
-	echo 0 >"$G/$1/cgroup.procs"
-	shift
-	exec "$@"
-}
-
-# fio has nothing that writes in bursts, with an fsync each, so this leaves what fio would: its fsyncs, and what it wrote.
-bursts() {
-	in_group b python3 - "$RUNTIME" $period "$SEED" "$BIG" <<-'END'
+# fio writes no bursts, nor does it say when an fsync was, so this leaves what fio would: of A's fsyncs, if B has some, those
+# that were beside one of B's.
+measure() {
+	python3 - "$RUNTIME" "$period" "$SEED" "$BIG" "$G" <<-'END'
 		import collections, json, os, random, sys, time
 
-		length, period, blocks = float(sys.argv[1]), float(sys.argv[2]), 1024
-		random.seed(int(sys.argv[3]))
-		file = os.open("/tmp/mnt/f0", os.O_WRONLY)
-		pages, block, took, bursts = os.fstat(file).st_size // 4096, bytes(4096), [], 0
+		length, period, seed, big, groups = float(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:]
 		begin = time.monotonic()
-		while time.monotonic() - begin < length:
-		    for _ in range(blocks):
-		        os.pwrite(file, block, random.randrange(pages) * 4096)
-		    if sys.argv[4] == "fsync":
-		        start = time.monotonic_ns()
-		        os.fsync(file)
-		        took.append(time.monotonic_ns() - start)
-		    bursts += 1
-		    time.sleep(max(0.0, begin + bursts * period - time.monotonic()))
-		ms = (time.monotonic() - begin) * 1000
-		none = {"bins": {}, "N": 0, "mean": 0, "max": 0}
-		mean = sum(took) / max(len(took), 1)
-		bins = {"bins": collections.Counter(took), "N": len(took), "mean": mean, "max": max(took, default=0)}
-		fsyncs = {"total_ios": len(took), "lat_ns": bins}
-		ios = bursts * blocks
-		write = {"total_ios": ios, "runtime": ms, "io_bytes": ios * 4096, "clat_ns": none, "lat_ns": none}
-		job = {"jobname": "big", "read": {"total_ios": 0}, "write": write, "sync": fsyncs, "usr_cpu": 0, "sys_cpu": 0}
-		with open("/out/fio-big.json", "w") as out:
-		    json.dump({"jobs": [job]}, out)
-	END
-}
 
-measure() {
-	[ -z "$BIG" ] || bursts &
-	(in_group a fio --name=small --filename=/tmp/mnt/small --ioengine=psync --bs=4k --zero_buffers=1 --fallocate=none \
-		--time_based=1 --runtime="$RUNTIME" --lat_percentiles=1 --clat_percentiles=1 --size=256m --rw=write --fsync=1 \
-		--output-format=json+ --output=/out/fio-small.json)
-	wait
+		def left():
+		    return begin + length - time.monotonic()
+
+		def fsync(file, ended):
+		    start = time.monotonic_ns()
+		    os.fsync(file)
+		    ended.append((start, time.monotonic_ns()))
+
+		def appends():
+		    file, ended = os.open("/tmp/mnt/small", os.O_WRONLY | os.O_CREAT | os.O_APPEND), []
+		    while left() > 0:
+		        os.write(file, block)
+		        fsync(file, ended)
+		    return ended, len(ended)
+
+		def bursts():
+		    random.seed(int(seed))
+		    file, ended, count = os.open("/tmp/mnt/f0", os.O_WRONLY), [], 0
+		    pages = os.fstat(file).st_size // len(block)
+		    while left() > 0:
+		        for _ in range(1024):
+		            os.pwrite(file, block, random.randrange(pages) * len(block))
+		        if big == "fsync":
+		            fsync(file, ended)
+		        count += 1
+		        time.sleep(max(0.0, begin + count * period - time.monotonic()))
+		    return ended, count * 1024
+
+		def leave(name, fsyncs, blocks):
+		    took = [end - start for start, end in fsyncs]
+		    none = {"bins": {}, "N": 0, "mean": 0, "max": 0}
+		    mean = sum(took) / max(len(took), 1)
+		    bins = {"bins": collections.Counter(took), "N": len(took), "mean": mean, "max": max(took, default=0)}
+		    sync = {"total_ios": len(took), "lat_ns": bins}
+		    write = {"total_ios": blocks, "runtime": (length - min(left(), 0)) * 1000}
+		    write |= {"io_bytes": blocks * len(block), "clat_ns": none, "lat_ns": none}
+		    job = {"jobname": name, "read": {"total_ios": 0}, "write": write, "sync": sync, "usr_cpu": 0, "sys_cpu": 0}
+		    with open(f"/out/fio-{name}.json", "w") as out:
+		        json.dump({"jobs": [job]}, out)
+
+		def join(group):
+		    with open(f"{groups}/{group}/cgroup.procs", "w") as procs:
+		        procs.write("0")
+
+		block = bytes(4096)
+		mine, others = os.pipe()
+		if os.fork() == 0:
+		    join("b")
+		    ended = []
+		    if big:
+		        ended, blocks = bursts()
+		        leave("big", ended, blocks)
+		    os.write(others, json.dumps(ended).encode())
+		    sys.exit()
+		os.close(others)
+		join("a")
+		ended, blocks = appends()
+		beside = json.load(os.fdopen(mine))
+		if big == "fsync":
+		    ended = [one for one in ended if any(one[1] > start and one[0] < end for start, end in beside)]
+		leave("small", ended, blocks)
+		sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+	END
 }
 
 watched measure
