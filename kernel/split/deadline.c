@@ -1094,9 +1094,8 @@ static bool dl_is_awaited(const struct dl_data *dl, const struct request *rq)
 {
 	u64 private = 0;
 
-	return current->journal_info ||
-	       (rq->cmd_flags & REQ_META && split_inside(dl->device, &private) &&
-		dl_fsync_of(private));
+	return split_has_handle() || (rq->cmd_flags & REQ_META &&
+				      split_inside(dl->device, &private) && dl_fsync_of(private));
 }
 
 /* Says by when a request is to be done.  Process context, under RCU. */

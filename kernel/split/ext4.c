@@ -24,9 +24,6 @@
 #include <linux/jbd2.h>
 #include <linux/pagemap.h>
 
-/* Below this current->journal_info counts handles of a file system without a journal. */
-#define SPLIT_NO_JOURNAL 4096
-
 /* Blocks that a commit needs besides what it logs: a descriptor and a commit record. */
 #define SPLIT_COMMIT_BLOCKS 2
 
@@ -88,8 +85,7 @@ static void split_at_allocate(void *unused, struct inode *inode, void *map)
 {
 	u32 tag;
 
-	if ((unsigned long)current->journal_info >= SPLIT_NO_JOURNAL &&
-	    split_tag_of_inode(inode, &tag))
+	if (split_has_handle() && split_tag_of_inode(inode, &tag))
 		split_proxy_begin(tag, false);
 }
 

@@ -409,6 +409,15 @@ u64 split_cost_ns(const struct split_device *device, u64 cost);
  */
 u64 split_flush_ns(const struct split_device *device);
 
+/* Less in current->journal_info is no handle: ext4's counts without a journal, btrfs's mark. */
+#define SPLIT_HANDLE 4096
+
+/* Whether the current task has a handle of a journal: a commit may wait for it. */
+static inline bool split_has_handle(void)
+{
+	return (unsigned long)current->journal_info >= SPLIT_HANDLE;
+}
+
 /**
  * split_inside() - in which call at a device's gates the current task is
  * @device: what split_attach() returned
