@@ -32,13 +32,14 @@ if name == "append":
         os.write(fd, block)
         timed(fd)
 elif name == "cold":
-    # Maps of free inodes are read from the disk, with a handle of the journal.
+    # Maps of what is free are read from the disk, with a handle of the journal.
     while going_on():
         with open("/proc/sys/vm/drop_caches", "w") as drop:
             drop.write("3")
         start = time.monotonic()
         os.mkdir(f"/tmp/mnt/d{len(took)}")
         took.append((time.monotonic() - start) * 1000)
+        time.sleep(0.1)
 elif name == "reads":
     fd = os.open("/tmp/mnt/f2", os.O_RDONLY | os.O_DIRECT)
     import mmap
@@ -133,15 +134,30 @@ in_time reads burst 6000
 echo fsync=200000 >"$G/b/io.sluice.deadline"
 in_time append burst 60000
 
-# What a commit waits for: who has a handle, and reads behind others' data. These have no time to be held.
+# What a commit waits for: who has a handle, and reads maps of free blocks behind others' data. They have no deadline.
 umount /tmp/mnt
 mount "$DEV" /tmp/mnt
 echo fsync=2000000 >"$G/b/io.sluice.deadline"
+for event in block/block_rq_insert sluice/deadline_read; do
+	echo 1 >/sys/kernel/tracing/events/$event/enable
+done
 # shellcheck disable=SC2016
 sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 /tmp/load.py cold 8' "$G/b" &
 in_time append burst 6000
-read -r _ longest _ </tmp/append
-[ "$longest" -le 150 ] || fail "an fsync takes $longest ms behind who reads with a handle: $(cat /tmp/cold)"
+awk '{
+	for (at = 1; at <= NF; at++)
+		if ($at ~ /^(block_rq_insert|deadline_read):$/)
+			break
+	if ($at ~ /^block/) {
+		map[$(at + 5)] = $(at + 2) == "RAM" && $NF == "[python3]"
+		maps += map[$(at + 5)]
+	} else if (at <= NF) {
+		late += map[substr($(at + 2), 8)]
+	}
+} END { print maps + 0 " maps, " late + 0 " with a deadline"; exit !(maps && !late) }' /sys/kernel/tracing/trace \
+	>/tmp/verdict || fail "reads with a handle: $(cat /tmp/verdict)"
+cat /tmp/verdict /tmp/cold
+echo 0 >/sys/kernel/tracing/events/enable
 echo fsync=6000000 >"$G/b/io.sluice.deadline"
 umount /tmp/mnt
 
