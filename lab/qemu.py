@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -21,7 +22,11 @@ RAM_MIB = 1024
 EXCHANGE_BYTES = 64 << 20
 # The clock: one instruction is one nanosecond, time with nothing to do is skipped. Without ERMS a copy counts words
 # and not bytes, as a real machine about does; without FSRM because Linux 6.1's memmove assumes that it implies ERMS.
-TCG: tuple[str, ...] = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm")
+# The buffer of translated code, in MiB, would be smaller on a host with less than 8 GiB of memory.
+TCG: tuple[str, ...] = (
+    *("-accel", "tcg,thread=single,tb-size=1024"),
+    *("-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm"),
+)
 KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
 # Keeps the main thread out while the CPU executes, without which runs on a busy host differ by some nanoseconds.
 LOCK = Path(__file__).with_name("qemu-lock.c")
@@ -80,6 +85,11 @@ class Guest:
         """What the guest's kernel printed on its serial line."""
         return _text(self.run / "console")
 
+    def cpu_seconds(self) -> float:
+        """Processor seconds of the host that QEMU took, once it has ended."""
+        children = _text(self.run / "times").splitlines()[-1:]
+        return sum(60 * int(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", "".join(children)))
+
     def log(self) -> str:
         """What QEMU itself printed."""
         return _text(self.run / "qemu.log")
@@ -131,7 +141,7 @@ def in_real_time(guest: Guest) -> Guest:
 
 def hung(what: str) -> GuestHung:
     """The error for a guest that doesn't end."""
-    return GuestHung(f"the guest {what} and was ended", "./sluice shell   to look at it by hand")
+    return GuestHung(f"the guest {what} and was ended", "./sluice shell   and the same by hand")
 
 
 def hardware(cpus: int, accel: Sequence[str]) -> list[str]:
@@ -155,7 +165,8 @@ def line(
     there is something to read, an end, and QEMU doesn't start.
     """
     limit = max(1, int(limit_s))
-    args = ["bash", "-c", f'read -r -t 0 -u {control} || exec "$@"', "qemu", "prlimit", f"--cpu={limit}:{limit + 5}"]
+    script = f'read -r -t 0 -u {control} || {{ "$@"; status=$?; times >/tmp/run/times; exit $status; }}'
+    args = ["bash", "-c", script, "qemu", "prlimit", f"--cpu={limit}:{limit + 5}"]
     args += ["--core=0", "taskset", "--cpu-list", ",".join(map(str, where)), "env", "LD_PRELOAD=/tmp/lock/lock.so"]
     args += [*(nvme.command() if guest.nvme else ["qemu-system-x86_64"]), *guest.arguments()]
     args += ["-chardev", f"socket,id=qmp,fd={control}", "-mon", "chardev=qmp,mode=control", *extra]
