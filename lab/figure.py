@@ -25,6 +25,14 @@ SAMPLE = 36
 """Pixels of a line's sample before its name in a legend, with what is between two."""
 LEGEND_ROW = 18
 """Pixels more for a legend that doesn't fit beside the unit of x."""
+OVERVIEW_WIDTH = 940
+OVERVIEW_LABEL = 136
+OVERVIEW_VALUE = 58
+OVERVIEW_ROW = 27
+OVERVIEW_HEAD = 58
+"""Pixels of an overview: its width, its names, the room for a value beside its bar, a row, the heads."""
+CUT = 8
+"""A bar that is longer than so many times the reference is cut, or the others could not be told apart."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +89,43 @@ class Table:
     ours: frozenset[int] = frozenset()
 
 
-Panel = Bars | Lines | Table
+@dataclass(frozen=True)
+class Column:
+    """One column of bars in an overview, with a row's value each; reference is drawn as a line across all."""
+
+    title: str
+    hint: str
+    values: tuple[float, ...]
+    reference: float | None = None
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Several measures of the same rows side by side; ours: the rows to mark; the reference's name."""
+
+    title: str
+    rows: tuple[str, ...]
+    measures: tuple[Column, ...]
+    reference: str
+    ours: frozenset[int] = frozenset()
+
+
+Panel = Bars | Lines | Table | Overview
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels that belong together.  terminal: its tables are also printed after a run."""
+    """Panels that belong together.
+
+    terminal: its tables are also printed after a run. opening: it stands at the top of the page, without tables.
+    """
 
     id: str
     title: str
     text: str
     panels: tuple[Panel, ...]
     terminal: bool = False
+    opening: bool = False
 
 
 def number(value: float) -> str:
@@ -105,12 +138,16 @@ def number(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-def svg(panel: Bars | Lines) -> str:
+def svg(panel: Bars | Lines | Overview) -> str:
     """The panel as an SVG element, its title as the accessible name."""
-    body, height = _bars(panel) if isinstance(panel, Bars) else _lines(panel)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(panel.title)}">' + "".join(body) + "</svg>"
-    )
+    width, style = WIDTH, ""
+    if isinstance(panel, Overview):
+        body, height = list(_overview(panel)), OVERVIEW_HEAD + len(panel.rows) * OVERVIEW_ROW
+        width, style = OVERVIEW_WIDTH, ' class="overview"'
+    else:
+        body, height = _bars(panel) if isinstance(panel, Bars) else _lines(panel)
+    name = escape(panel.title)
+    return f'<svg viewBox="0 0 {width} {height}"{style} role="img" aria-label="{name}">' + "".join(body) + "</svg>"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", style: str = "") -> str:
@@ -147,6 +184,36 @@ def _bar(bar: Bar, y: float, scale: float) -> Iterator[str]:
         yield _segment(high, middle - 4, high, middle + 4, "spread")
         end = max(end, high)
     yield _text(end + 6, middle + 4, number(bar.value), style="strong" if bar.ours else "")
+
+
+def _overview(panel: Overview) -> Iterator[str]:
+    for index, name in enumerate(panel.rows):
+        y = OVERVIEW_HEAD + (index + 0.5) * OVERVIEW_ROW + 4
+        yield _text(OVERVIEW_LABEL - 12, y, name, "end", "strong" if index in panel.ours else "")
+    width = (OVERVIEW_WIDTH - OVERVIEW_LABEL) / len(panel.measures)
+    for index, measure in enumerate(panel.measures):
+        yield from _measure(measure, panel, OVERVIEW_LABEL + index * width, width - OVERVIEW_VALUE)
+
+
+def _measure(measure: Column, panel: Overview, left: float, room: float) -> Iterator[str]:
+    """A measure's column of bars, at most `room` pixels long."""
+    limit = CUT * measure.reference if measure.reference else math.inf
+    scale = room / (max([measure.reference or 0, *(value for value in measure.values if value <= limit)]) or 1)
+    line = (measure.reference or 0) * scale
+    yield _text(left, 14, measure.title, style="head")
+    yield _text(left, 30, measure.hint, style="dim")
+    for index, value in enumerate(measure.values):
+        y, style = OVERVIEW_HEAD + index * OVERVIEW_ROW, " ours" if index in panel.ours else ""
+        length = min(max(value * scale, 1.0), room)
+        yield f'<rect x="{left:.1f}" y="{y + 4}" width="{length:.1f}" height="{OVERVIEW_ROW - 8}" class="bar{style}"/>'
+        if value > limit:
+            yield _segment(left + room - 12, y + OVERVIEW_ROW, left + room - 6, y, "cut")
+        end = line if line - OVERVIEW_VALUE < length < line else length
+        yield _text(left + end + 6, y + OVERVIEW_ROW / 2 + 4, number(value), style="strong" if style else "")
+    if measure.reference:
+        x = left + line
+        yield _segment(x, OVERVIEW_HEAD - 6, x, OVERVIEW_HEAD + len(panel.rows) * OVERVIEW_ROW, "reference")
+        yield _text(x, OVERVIEW_HEAD - 10, f"{panel.reference} {number(measure.reference)}", "middle")
 
 
 @dataclass(frozen=True)

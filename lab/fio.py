@@ -11,8 +11,9 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from lab.errors import LabError
 from lab.result import Histogram, Job, Latency, Spread, Window
@@ -28,7 +29,7 @@ class FioError(LabError):
     """fio's output can't be read, or says that a job failed."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(what, "./sluice shell   and run the job by hand")
+        super().__init__(what, "./sluice run EXPERIMENT --fresh")
 
 
 def percentile(histogram: Histogram, percent: float) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""iolat, built in the toolbox: one program for every kernel of the lab; and what it saw, read from its JSON."""
+"""iolat, built in the workshop: one program for every kernel of the lab; and what it saw, read from its JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ def build() -> dict[str, bytes]:
     def make(part: Path) -> None:
         with progress.step("iolat"):
             part.mkdir()
-            box = toolbox.Sandbox(ro={"/tmp/bpf": SOURCES, "/tmp/vmlinux": kernel.root}, rw={"/tmp/out": part})
+            ro = {"/tmp/bpf": SOURCES, "/tmp/vmlinux": kernel.root}
+            box = toolbox.Sandbox(ro=ro, rw={"/tmp/out": part}, root=toolbox.workshop())
             line = ["make", "-s", "-C", "/tmp/bpf", "O=/tmp/out", "BTF=/tmp/vmlinux/vmlinux", "CC=gcc-14"]
             line += ["LIBS=-l:libbpf.a -lelf -lz"]
             toolbox.run(["sh", "-c", 'exec "$@" 2>&1', "sh", *line], box)
             toolbox.run(["strip", "/tmp/out/iolat"], box)
 
     inputs = [part for path in sorted(SOURCES.iterdir()) for part in (path.name.encode(), path.read_bytes())]
-    name = cache.key(toolbox.identity(), kernel.release, *inputs)
+    name = cache.key(toolbox.identity(toolbox.workshop()), kernel.release, *inputs)
     folder = cache.once(cache.root() / "build" / f"iolat-{name}", make)
     return {"iolat": (folder / "iolat").read_bytes()}
 

@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lab import analysis, result
+from lab import analysis, result, sweep
 from lab.figure import Figure, Table, number, svg
 from lab.iolat import STAGES
-from lab.result import Cell, Claim, Job, Result
+from lab.result import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, Cell, Claim, Job, Result
 
 PAGE = "report.html"
 CSV = "cells.csv"
@@ -47,6 +47,7 @@ COLUMNS = (
     "max_ns",
     "p99_lowest_ns",
     "p99_highest_ns",
+    *(f"sync_{what}" for what in ("mean_ns", "p50_ns", "p99_ns", "p99.9_ns", "max_ns", "count")),
     "cpu_percent",
     "instructions_per_io",
     "seconds",
@@ -78,8 +79,31 @@ def render(directory: Path) -> Path:
 
 
 def figures(found: Result) -> list[Figure]:
-    """The figures that the experiment's analysis draws of the cells, and what iolat saw."""
-    return [*analysis.figures(analysis.load_of(found.experiment), found.cells), *stages(found.cells)]
+    """The figures that the experiment's analysis draws of the cells, and what iolat saw; a sweep has its own."""
+    if found.sweep:
+        return sweep.figures(found.cells, found.sweep)
+    return [
+        *analysis.figures(analysis.load_of(found.experiment), found.cells),
+        *syncs(found.cells),
+        *stages(found.cells),
+    ]
+
+
+def syncs(cells: Iterable[Cell]) -> list[Figure]:
+    """A table of the latency of fsync and fdatasync calls; nothing if no job made any."""
+    rows = tuple(
+        (
+            *(*_place(cell)[1:], job.name, str(_count(job))),
+            *(number(value / 1e6) for value in (sync.mean, sync.p50, sync.p99, sync.p999, sync.max)),
+        )
+        for cell in cells
+        for job in cell.jobs
+        for sync in [job.sync]
+        if sync.histogram
+    )
+    heads = ("where", "scheduler", "job", "calls", "mean", "p50", "p99", "p99.9", "max")
+    table = Table("fsync and fdatasync, in ms", heads, rows, 3)
+    return [Figure("syncs", "Latency of fsync", "From the call to its return.", (table,))] if rows else []
 
 
 STAGE_COLUMNS = (("q2g", "p99"), ("g2i", "p99"), *((stage, share) for stage in STAGES[2:] for share in ("p50", "p99")))
@@ -92,10 +116,10 @@ def stages(cells: Iterable[Cell]) -> list[Figure]:
     if not watched:
         return []
     rows = [
-        (*_place(cell)[1:], who, *(number(getattr(of[stage], share) / 1e3) for stage, share in STAGE_COLUMNS))
+        (*_place(cell)[1:], kind, *(number(getattr(of[stage], share) / 1e3) for stage, share in STAGE_COLUMNS))
         for cell in watched
-        for who, of in cell.stages.items()
-        if who == "all" or "/" in who
+        for kind, of in {"all": cell.stages, **cell.stages_by}.items()
+        if kind == "all" or "/" in kind
     ]
     heads = tuple(f"{stage} {share}" for stage, share in STAGE_COLUMNS)
     table = Table("Stages, in µs", ("where", "scheduler", "of", *heads), tuple(rows), 3)
@@ -123,6 +147,8 @@ def html(found: Result, drawn: Sequence[Figure]) -> str:
     )
     environment.filters["number"] = number
     environment.filters["svg"] = svg
+    environment.filters["measured"] = measured
+    environment.filters["between"] = between
     return environment.get_template("report.html.j2").render(
         result=found,
         figures=drawn,
@@ -130,7 +156,8 @@ def html(found: Result, drawn: Sequence[Figure]) -> str:
         settings=settings(found.cells),
         limits=LIMITS,
         spread=widest_spread(found.cells),
-        failed=[claim for claim in found.claims if not claim.holds],
+        standing=standing(found.claims),
+        failed=[claim for claim in found.claims if claim.state in (FAILS, UNDECIDED)],
     )
 
 
@@ -201,6 +228,7 @@ def _csv_row(cell: Cell, job: Job) -> list[object]:
         lat.p999,
         lat.max,
         *spread.p99_ns,
+        *(job.sync.mean, job.sync.p50, job.sync.p99, job.sync.p999, job.sync.max, _count(job)),
         job.cpu_percent,
         cell.instructions_per_io,
         cell.seconds,
@@ -209,9 +237,14 @@ def _csv_row(cell: Cell, job: Job) -> list[object]:
     ]
 
 
+def _count(job: Job) -> int:
+    """How many fsync and fdatasync calls a job made."""
+    return sum(count for _, count in job.sync.histogram)
+
+
 def _csv_stages(cell: Cell, job: Job) -> list[object]:
     """Of all I/O of the job's class and level, which other jobs may share; empty where iolat did not watch."""
-    seen = cell.stages.get(f"{job.ioclass}/{job.level}", {})
+    seen = cell.stages_by.get(f"{job.ioclass}/{job.level}", {})
     return [value for stage in STAGES for value in ((seen[stage].p50, seen[stage].p99) if seen else ("", ""))]
 
 
@@ -220,16 +253,45 @@ def tunables(cell: Cell) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(cell.tunables.items()))
 
 
-def show(found: Result, drawn: Sequence[Figure], console: Console | None = None) -> None:
-    """Print the tables and the claims."""
+def printed(drawn: Iterable[Figure]) -> list[Table]:
+    """The tables that are printed after a run."""
+    return [panel for figure in drawn if figure.terminal for panel in figure.panels if isinstance(panel, Table)]
+
+
+def show_tables(tables: Iterable[Table], console: Console | None = None) -> None:
+    """Print tables."""
+    for table in tables:
+        (console or _console()).print(_rich(table))
+
+
+def show_claims(found: Result, console: Console | None = None) -> None:
+    """Print the claims, and what judges those that were not."""
     console = console or _console()
-    for figure in drawn:
-        if figure.terminal:
-            for panel in figure.panels:
-                if isinstance(panel, Table):
-                    console.print(_rich(panel))
     if found.claims:
         console.print(_claims(found.claims))
+    for command in dict.fromkeys(claim.command for claim in found.claims if claim.command):
+        names = ", ".join(claim.id for claim in found.claims if claim.command == command)
+        console.print(Text(f"Not judged, for want of cells: {names}\n   try: {command}"))
+
+
+STATES = {HOLDS: "green", FAILS: "bold red", UNDECIDED: "yellow", NOT_JUDGED: "dim"}
+
+
+def standing(claims: Sequence[Claim]) -> str:
+    """How many claims are in which state: 11 of 13 claims hold, 1 failing, 1 not judged."""
+    counts = {state: sum(claim.state == state for claim in claims) for state in STATES}
+    others = [f"{counts[state]} {state}" for state in (FAILS, UNDECIDED, NOT_JUDGED) if counts[state]]
+    return ", ".join([f"{counts[HOLDS]} of {len(claims)} claims hold", *others]).replace(FAILS, "failing")
+
+
+def between(claim: Claim) -> str:
+    """The interval in which the measured figure lies."""
+    return f"{number(claim.interval[0])} to {number(claim.interval[1])}" if claim.interval else ""
+
+
+def measured(claim: Claim) -> str:
+    """The measured figure."""
+    return "–" if claim.measured is None else number(claim.measured)
 
 
 def _console() -> Console:
@@ -248,25 +310,22 @@ def _rich(panel: Table) -> RichTable:
 
 
 def _claims(claims: Sequence[Claim]) -> RichTable:
-    holding = sum(claim.holds for claim in claims)
     table = RichTable(
-        title=Text(f"{holding} of {len(claims)} claims hold"),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1),
+        title=Text(standing(claims)), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, padding=(0, 1)
     )
-    for name in ("", "measured", "needs", "paper"):
+    for name in ("", "measured", "interval", "needs", "paper"):
         table.add_column(name, justify="right" if name else "left", no_wrap=True)
     table.add_column("claim")
     for claim in claims:
-        table.add_row(
-            Text("holds", "green") if claim.holds else Text("FAILS", "bold red"),
-            number(claim.measured),
-            claim.limit,
-            "" if claim.paper is None else number(claim.paper),
-            Text(f"{claim.text} ").append(f"({claim.id})", "dim"),
-        )
+        if claim.state != NOT_JUDGED:
+            table.add_row(
+                Text("FAILS" if claim.state == FAILS else claim.state, STATES[claim.state]),
+                measured(claim),
+                between(claim),
+                claim.limit,
+                "" if claim.paper is None else number(claim.paper),
+                Text(f"{claim.text} ").append(f"({claim.id})", "dim"),
+            )
     return table
 
 
@@ -278,6 +337,10 @@ def compare(first: Path, second: Path) -> int:
     if before.digest == after.digest:
         console.print(Text(f"the same inputs and figures: {before.digest}"))
         return 0
+    for name in sorted({**before.versions, **after.versions}):
+        was, now = (one.versions.get(name, "unknown") for one in (before, after))
+        if was != now:
+            console.print(Text(f"another machine: {name} {was} → {now}", "bold"))
     console.print(_rich(_differences(before.cells, after.cells)))
     lost = [
         claim.id

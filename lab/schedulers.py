@@ -19,8 +19,8 @@ class Scheduler:
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The files of Sluice's modules that may make this scheduler; the kernel has its own."""
-        return tuple(f"{name}.ko" for name in (*self.needs, self.elevator))
+        """The modules that make this scheduler, Sluice's or the kernel's own, each after those that it needs."""
+        return (*self.needs, self.elevator)
 
 
 DEADLINE_KNOBS = (
@@ -91,3 +91,22 @@ SCHEDULERS = {
         Scheduler("split-fifo", "split-fifo", {}, (), (*SPLIT, "split-noop")),
     )
 }
+
+PHRASES = {
+    "none": "the driver's order",
+    "mq-deadline": "the kernel's: sorted, with deadlines and priority classes",
+    "mq-deadline-tuned": "mq-deadline with nr_requests 256",
+    "kyber": "the kernel's: latency targets for reads and writes",
+    "bfq": "the kernel's: proportional shares, with idle waits",
+    "bfq-strict": "bfq with low_latency 0",
+    "mq-prio": "keeps I/O priorities, with a share for the low ones",
+    "cpq": "classes, groups, deadlines and a sweep",
+    "afq": "shares a disk by cost, writes included",
+    "split-token": "keeps cgroups at rates",
+    "split-deadline": "deadlines for fsync and reads",
+    "split-pdflush": "split-deadline with own_writeback 0: the kernel's own writeback",
+    "scs-token": "keeps rates at system calls alone, the rival in the paper",
+    "split-noop": "the split framework without a policy",
+    "split-fifo": "the elevator of split-noop without the framework",
+}
+"""What `sluice list schedulers` says of each."""

@@ -30,5 +30,5 @@ def _histogram(text: str) -> Histogram:
 def _number(text: str, pattern: str) -> float:
     found = re.search(pattern, text)
     if not found:
-        raise LabError(f"sysbench's output lacks {pattern!r}", "./sluice shell   and run sysbench by hand")
+        raise LabError(f"sysbench's output lacks {pattern!r}", "./sluice run blog-latency --fresh")
     return float(found[1])

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Plans: the cells that an experiment asks for, and the job that each of their runs is.
+
+A cell is one kernel, device, scheduler, set of tunables and variant.  A run is a cell with
+a seed, and a pure function of its inputs.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from lab import durations, kernels, shape
+from lab.description import Experiment, Variant, known
+from lab.devices import DEVICES, NULL
+from lab.durations import Like
+from lab.errors import UsageError
+from lab.schedulers import SCHEDULERS
+
+if TYPE_CHECKING:
+    from lab.job import Job
+
+LATE_MS = 200
+"""How much later a job with fio's startdelay=100ms begins; it takes that off its run to end with the others."""
+SETTLE_MS = 1000
+"""How long a job with ramp_time=1s runs before it counts; it takes that off its run to end with the others."""
+ROUGH_CPU_PER_SECOND = 4
+"""CPU seconds of a slow host that a virtual second takes, as a mean over the experiments prio-mix and afq."""
+CPU_PER_SECOND = 30
+"""CPU seconds of the host that a virtual second may take before a guest counts as hung."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A cell before it is measured; kernel is a series."""
+
+    kernel: str
+    device: str
+    scheduler: str
+    tunables: tuple[tuple[str, str], ...]
+    variant: Variant
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line asks for; an empty tuple means what the experiment says.
+
+    sweep has the values of each knob that is varied; then only schedulers with such a knob are run, unless named.
+    """
+
+    devices: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    tunables: tuple[tuple[str, str], ...] = ()
+    iolat: bool = False
+    variants: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    sweep: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def check(choice: Choice) -> None:
+    """UsageError, with the list of what there is, for a name that isn't known."""
+    known("device", choice.devices, DEVICES)
+    known("scheduler", choice.schedulers, list(SCHEDULERS))
+    known("kernel", choice.kernels, kernels.names())
+    offered = [SCHEDULERS[name] for name in choice.schedulers or SCHEDULERS]
+    for name, _ in (*choice.tunables, *choice.sweep):
+        if not any(name in scheduler.tunables for scheduler in offered):
+            there = sorted({knob for scheduler in offered for knob in scheduler.tunables})
+            raise UsageError(
+                shape.unknown(f"tunable of {', '.join(scheduler.name for scheduler in offered)}", name, there),
+                "./sluice list schedulers",
+            )
+
+
+def points(experiment: Experiment, choice: Choice) -> list[Point]:
+    """The cells to measure, in the order of the report; UsageError if there is none."""
+    found: list[Point] = []
+    for kernel, variant in product(choice.kernels or experiment.kernels, _variants(experiment, choice)):
+        for device in _devices(experiment, variant, choice):
+            own = experiment.device.get(device, {}).get("schedulers", experiment.schedulers)
+            for scheduler in choice.schedulers or _schedulers(own, choice):
+                if not variant.schedulers or scheduler in variant.schedulers:
+                    found += [
+                        Point(kernel, device, scheduler, tunables, variant)
+                        for tunables in _tunables(experiment, scheduler, choice)
+                    ]
+    if not found:
+        knobs = " ".join(name for name, _ in choice.sweep)
+        raise UsageError(
+            f"no cell of {experiment.name} fits all that is asked for{f', with {knobs} swept' if knobs else ''}",
+            f"./sluice list schedulers   or experiments/{experiment.name}/experiment.toml",
+        )
+    return found
+
+
+def _variants(experiment: Experiment, choice: Choice) -> list[Variant]:
+    """The variants asked for, with the seeds asked for; UsageError for one that the experiment hasn't."""
+    there = {variant.name: variant for variant in experiment.variants}
+    for name in choice.variants:
+        if name not in there:
+            raise UsageError(
+                f"{experiment.name} has no variant called {name!r}; there are {', '.join(there)}",
+                f"./sluice sweep {experiment.name} --variant {next(iter(there))} …",
+            )
+    wanted = [there[name] for name in choice.variants or there]
+    return [replace(variant, seeds=choice.seeds or variant.seeds) for variant in wanted]
+
+
+def _schedulers(names: Sequence[str], choice: Choice) -> list[str]:
+    """These schedulers; in a sweep those that have a knob of it."""
+    knobs = {name for name, _ in choice.sweep}
+    return [name for name in names if not knobs or knobs & {*SCHEDULERS[name].tunables}]
+
+
+def _devices(experiment: Experiment, variant: Variant, choice: Choice) -> tuple[str, ...]:
+    """Where a variant is run: on its own device, or on those asked for as far as both sides allow."""
+    if variant.device:
+        return (variant.device,)
+    return tuple(
+        device
+        for device in choice.devices or experiment.devices
+        if (not variant.only or device in variant.only)
+        and variant.name in experiment.device.get(device, {}).get("variants", [variant.name])
+    )
+
+
+def _tunables(experiment: Experiment, scheduler: str, choice: Choice) -> list[tuple[tuple[str, str], ...]]:
+    """The sets of tunables to try: those asked for, times the sweep, where the scheduler has them."""
+    has = SCHEDULERS[scheduler].tunables
+    fixed = tuple((name, value) for name, value in choice.tunables if name in has)
+    taken = {name for name, _ in fixed}
+    swept = [
+        [(name, value) for value in values]
+        for name, values in {**experiment.sweep, **dict(choice.sweep)}.items()
+        if name in has and name not in taken
+    ]
+    return [fixed + extra for extra in product(*swept)]
+
+
+def seconds(experiment: Experiment, point: Point) -> int:
+    """Virtual seconds that a run of the cell takes: the device knows better than the variant."""
+    own = experiment.device.get(point.device, {}).get("seconds")
+    return int(own or point.variant.seconds or experiment.seconds)
+
+
+def modules(point: Point) -> tuple[str, ...]:
+    """The modules that a run of the cell loads; some are the kernel's own."""
+    return (*SCHEDULERS[point.scheduler].modules, *["simdisk"] * (point.device != NULL))
+
+
+def rough_cpu_s(experiment: Experiment) -> float:
+    """About how many CPU seconds of the host all runs take with the seeds that the experiment begins with.
+
+    Of runs that were done here before it takes what the last like one took.
+    """
+    times = 1 if experiment.iolat is None else 2
+    total = 0.0
+    for point in points(experiment, Choice()):
+        before = durations.kept(Like(experiment.name, point.device, point.scheduler, point.variant.name))
+        each = ROUGH_CPU_PER_SECOND * seconds(experiment, point) if before is None else before
+        total += times * len(point.variant.seeds) * each
+    return total
+
+
+def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes], watched: bool = False) -> Job:
+    """The job of one run, which iolat may watch; built has the kernel's modules, of which it takes those it uses."""
+    from lab import iolat, job
+
+    files = {f"{name}.ko": built[f"{name}.ko"] for name in modules(point) if f"{name}.ko" in built}
+    files[point.variant.load] = experiment.files[point.variant.load]
+    if watched:
+        files |= iolat.build()
+    limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
+    return job.Job(point.kernel, script(experiment, point, seed, watched), files, experiment.cpus, limit)
+
+
+SHOW = """\
+# show FOLDER FILE...: what parameters and settings say of themselves, a line `name value` each
+show() (
+	cd "$1"
+	shift
+	for file; do
+		[ ! -f "$file" ] || [ "$file" = stats ] || echo "$file $(cat "$file")"
+	done
+)
+"""
+
+
+def script(experiment: Experiment, point: Point, seed: int, watched: bool = False) -> str:
+    """What the guest does in one run, with iolat beside it or not."""
+    scheduler = SCHEDULERS[point.scheduler]
+    own = experiment.device.get(point.device, {})
+    settings = {
+        **own.get("queue", {}),
+        **scheduler.settings,
+        **{f"iosched/{name}": value for name, value in point.tunables},
+    }
+    length = seconds(experiment, point)
+    env = {
+        **point.variant.env,
+        "SEED": str(seed),
+        "RUNTIME": str(length),
+        "RUNTIME_LATE": f"{length * 1000 - LATE_MS}ms",
+        "RUNTIME_SETTLED": f"{length * 1000 - SETTLE_MS}ms",
+    }
+    sections = [f"--section={section}" for section in point.variant.sections]
+    return SHOW + "\n".join(
+        [
+            ". ./lib.sh",
+            *_disk(point.device, own.get("parameters", {})),
+            # A scheduler that hooks file systems finds those that are there before it. It takes seconds to load this.
+            *(["modprobe xfs"] if scheduler.needs or point.variant.load.endswith(".sh") else []),
+            f"scheduler {scheduler.elevator}",
+            *(_setting(name, value) for name, value in settings.items()),
+            'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',
+            "uname -r >/out/kernel",
+            "sed -n 's/^model name.*: //p' /proc/cpuinfo >/out/cpu",
+            *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
+            'export DEVICE="$DEV"',
+            *([f"export WATCH='--json --all {experiment.iolat or ''}'"] if watched else []),
+            _load_line(point.variant.load, sections),
+            "",
+        ]
+    )
+
+
+def _load_line(file: str, sections: Sequence[str]) -> str:
+    """The line that makes the load: a fio job's, or a script of the experiment's own."""
+    if file.endswith(".sh"):
+        return f". ./{file}"
+    return "watched " + shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, file])
+
+
+def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
+    """Lines that make the disk and have it say what it is."""
+    wanted = [f"{name}={value}" for name, value in settings.items()]
+    if device == NULL:
+        module = shlex.join(["modprobe", "null_blk", "nr_devices=1", "queue_mode=2", "irqmode=0", *wanted])
+        lines, folder = [module, "DEV=/dev/nullb0 Q=/sys/block/nullb0/queue"], "/sys/module/null_blk/parameters"
+    else:
+        lines, folder = [shlex.join(["disk", device, *wanted])], "/sys/kernel/config/simdisk/d0"
+    return [*lines, f"show {folder} $(ls {folder}) >/out/device"]
+
+
+def _setting(name: str, value: str) -> str:
+    refusal = shlex.quote(f"the kernel refuses {name.rsplit('/', 1)[-1]}={value}")
+    return f'echo {shlex.quote(value)} >"$Q/{name}" || fail {refusal}'

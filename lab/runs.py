@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs: done in guests, each once, and kept under a key of all their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from lab import cache, fio, iolat, job, progress, sysbench
+from lab.durations import Forecast, Like
+from lab.errors import LabError, UsageError
+from lab.job import Job, Outcome
+
+TROUBLE = ("BUG: ", "WARNING: ", "Call Trace:", "INFO: task ")
+REFUSED = "FAIL: the kernel refuses"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a cell: the key under which it is kept, its job, what to call it, and which runs take as long."""
+
+    key: str
+    job: Job
+    title: str
+    like: Like
+
+
+def kept(key: str) -> Path:
+    """The folder of a finished run's files, there or not."""
+    return cache.root() / "results" / key
+
+
+def measure(
+    runs: Sequence[Run],
+    fresh: bool,
+    parallel: int,
+    ended: Callable[[Run], None] = lambda run: None,
+    address: str | None = None,
+) -> None:
+    """Do the runs that aren't kept, each key once, here or in the cluster at an address; keeps every one as it ends.
+
+    ended hears of each run when its files are there: of those that were kept at once.
+    """
+    every = {run.key: run for run in runs}
+    wanted = [run for run in every.values() if fresh or not kept(run.key).exists()]
+    missing = {run.key for run in wanted}
+    for run in every.values():
+        if run.key not in missing:
+            ended(run)
+    if not wanted:
+        return
+    with progress.step(f"{len(wanted)} runs in guests, {len(every) - len(wanted)} kept from before") as step:
+        forecast = Forecast([run.like for run in wanted], parallel)
+        counts = count(1)
+
+        def done(number: int, outcome: Outcome) -> None:
+            keep(wanted[number], outcome)
+            forecast.ended(wanted[number].like, outcome.cpu_s, outcome.wall_s)
+            step.note(f"{next(counts)} of {len(wanted)} runs", forecast.left_s)
+            ended(wanted[number])
+
+        step.note(f"0 of {len(wanted)} runs", forecast.left_s)
+        if address:
+            from lab import cluster
+
+            cluster.run_many(address, wanted, fresh, done, forecast.spread)
+        else:
+            job.run_many([run.job for run in wanted], parallel, done)
+
+
+def keep(run: Run, outcome: Outcome) -> None:
+    """Keep a finished run's files; nothing is kept if the run failed or the kernel complained.
+
+    UsageError if the kernel refused a setting, otherwise LabError.
+    """
+    why = problem(outcome)
+    if why:
+        output = outcome.files.get("stderr", b"").decode(errors="replace") or outcome.console
+        detail = "\n".join(output.splitlines()[-20:])
+        kind = UsageError if REFUSED in output else LabError
+        raise kind(f"the run {run.title}: {why}", job.repeat(run.job), detail)
+
+    store(run.key, outcome)
+
+
+def store(key: str, outcome: Outcome) -> None:
+    """Keep the files of a sound outcome."""
+
+    def fill(part: Path) -> None:
+        part.mkdir()
+        for name, data in outcome.files.items():
+            (part / Path(name).name).write_bytes(data)
+
+    with cache.host_space():
+        cache.remove(kept(key))
+        cache.once(kept(key), fill)
+
+
+def problem(outcome: Outcome) -> str | None:
+    """Why an outcome is worth nothing; None if it is sound."""
+    complaint = next((line for line in outcome.dmesg.splitlines() if any(mark in line for mark in TROUBLE)), None)
+    if outcome.status:
+        return f"its script ended with status {outcome.status}"
+    if complaint:
+        return f"its kernel complained: {complaint}"
+    return _unreadable({name: data.decode(errors="replace") for name, data in outcome.files.items()})
+
+
+def _unreadable(files: Mapping[str, str]) -> str | None:
+    """Why the figures in a run's files can't be read; None if they can."""
+    outputs = fio.outputs(files)
+    try:
+        for text in outputs:
+            fio.parse(text, files)
+        if "sysbench.txt" in files:
+            sysbench.parse(files["sysbench.txt"])
+        if "iolat.json" in files:
+            iolat.seen([files["iolat.json"]])
+    except LabError as error:
+        return error.what
+    return None if outputs or "sysbench.txt" in files else "it wrote no results"
+
+
+def read(key: str) -> dict[str, str]:
+    """The files of a finished run, by name."""
+    return {path.name: path.read_text(errors="replace") for path in sorted(kept(key).iterdir())}
