@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's packages and their sources, downloaded by apt."""
+"""Debian's packages and their sources, downloaded by the host's apt."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from lab import toolbox
 
 
 class Apt:
-    """apt inside the toolbox, looking at one suite only, with all its files in `work`; downloads go to debs/."""
+    """The host's apt, looking at one suite only, with all its files in `work`; downloads go to debs/.
+
+    It needs no toolbox, so that both can be fetched at the same time.
+    """
 
     def __init__(self, suite: str, work: Path) -> None:
-        self.box = toolbox.Sandbox(rw={"/tmp/apt": work}, cwd="/tmp/apt", network=True)
+        self._work = work
         for folder in ("state/lists/partial", "cache/archives/partial", "debs"):
             (work / folder).mkdir(parents=True)
         lines = toolbox.sources(suite)
@@ -21,19 +24,21 @@ class Apt:
             "".join(f"{line}\n{line.replace('deb ', 'deb-src ', 1)}\n" for line in lines)
         )
         (work / "apt.conf").write_text(
-            'Dir::State "/tmp/apt/state"; Dir::State::status "/tmp/apt/status"; Dir::Cache "/tmp/apt/cache";\n'
-            'Dir::Etc::SourceList "/tmp/apt/sources.list"; Dir::Etc::SourceParts "/dev/null";\n'
-            'APT::Sandbox::User "root"; Acquire::Languages "none";\n'
+            f'Dir::State "{work}/state"; Dir::State::status "{work}/status"; Dir::Cache "{work}/cache";\n'
+            f'Dir::Etc::SourceList "{work}/sources.list"; Dir::Etc::SourceParts "/dev/null";\n'
+            'APT::Sandbox::User "root"; Acquire::Languages "none"; APT::Architecture "amd64";\n'
+            "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n"
+            "#clear APT::Update::Post-Invoke-Success;\n"
         )
         self._run("apt-get", "-q", "update")
 
     def download(self, packages: list[str]) -> None:
         """Download packages."""
-        self._run("sh", "-euc", 'cd debs && apt-get -q download "$@"', "sh", *packages)
+        self._run("apt-get", "-q", "download", *packages)
 
     def source(self, package: str) -> None:
         """Download a package's source."""
-        self._run("sh", "-euc", 'cd debs && apt-get -q --download-only source "$@"', "sh", package)
+        self._run("apt-get", "-q", "--download-only", "source", package)
 
     def depends(self, package: str) -> list[str]:
         """The packages that a package depends on."""
@@ -41,4 +46,4 @@ class Apt:
         return [line.split()[-1] for line in listing.splitlines() if "Depends:" in line]
 
     def _run(self, *args: str) -> str:
-        return toolbox.run(args, self.box, env={"APT_CONFIG": "/tmp/apt/apt.conf"})
+        return toolbox.on_host(args, self._work / "debs", {"APT_CONFIG": str(self._work / "apt.conf")})

@@ -27,6 +27,11 @@ def root() -> Path:
     return Path(os.environ.get("SLUICE_CACHE") or f"{home}/sluice")
 
 
+def failed() -> Path:
+    """The folder of the jobs that failed, each in a file that is called by its key."""
+    return root() / "failed"
+
+
 def key(*parts: str | bytes) -> str:
     """A short name for a list of inputs: the same inputs, the same name."""
     digest = hashlib.sha256()
@@ -77,7 +82,7 @@ def _try_lock(handle: TextIO) -> bool:
 
 @contextmanager
 def processors() -> Iterator[set[int]]:
-    """A processor of the host that nobody else has got here, in any process; all of them when none is left."""
+    """A processor of the host that no other guest of this cache has, in any process; all of them when none is left."""
     everyone = os.sched_getaffinity(0)
     root().mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:

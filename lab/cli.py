@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: list, run, test, shell, report, compare, doctor, wrr."""
+"""The command line: list, run, sweep, test, shell, report, compare, scheduler, worker, doctor, wrr."""
 
 from __future__ import annotations
 
@@ -10,22 +10,31 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from lab import cache, kernels, progress, wrr
 from lab.errors import LabError, UsageError
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from lab import plan
+
+    Commands = argparse._SubParsersAction["Parser"]
 
 USAGE, LAB_FAILED, INTERRUPTED = 2, 3, 130
+GO_ON = 64
+"""With --check: the command makes sense, and needs what the launcher has to install."""
 TOP = Path(__file__).parent.parent
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = _parser().parse_args(args)
-    return guarded(lambda: int(options.do(options)))
+    return guarded(lambda: _do(options))
+
+
+def _do(options: argparse.Namespace) -> int:
+    options.names(options)
+    return GO_ON if options.check else int(options.do(options))
 
 
 def guarded(action: Callable[[], int]) -> int:
@@ -47,21 +56,34 @@ def _interrupt(_signal: int, _frame: object) -> None:
     raise KeyboardInterrupt
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors look like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        print(UsageError(message, f"./{self.prog} --help"), file=sys.stderr)
+        sys.exit(USAGE)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         "sluice",
         description="I/O priorities that mean something: the lab.",
         epilog="sluice with --help: run a command with a rate or deadlines, on this host",
         allow_abbrev=False,
     )
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
+    parser.set_defaults(names=lambda options: None)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_list(commands)
     _add_run(commands)
+    _add_sweep(commands)
+    _add_cluster(commands)
     _add_test(commands)
     _add_shell(commands)
     _add_reports(commands)
     _add_doctor(commands)
     _add_wrr(commands)
+    _add_docs(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
     commands.add_parser("style", help="check the style of everything").set_defaults(do=_style)
     return parser
@@ -77,19 +99,58 @@ def _add_run(commands: Commands) -> None:
     status = "exit status: 0 all claims hold, 1 one fails, 2 usage, 3 the lab could not run"
     add = commands.add_parser("run", help="measure, judge, report", epilog=status)
     add.add_argument("experiments", nargs="+", metavar="EXPERIMENT")
-    add.add_argument("--device", type=_names, default=(), metavar="P,…", help="only on these devices")
-    add.add_argument("--scheduler", type=_names, default=(), metavar="S,…", help="only these schedulers")
-    add.add_argument("--kernel", type=_names, default=(), metavar="K,…", help="on these kernels")
+    _add_places(add)
     add.add_argument(
         "--set", type=_tunable, action="append", default=[], metavar="TUNABLE=V", help="a knob of the scheduler"
     )
     add.add_argument("--iolat", action="store_true", help="do each run again with iolat watching: stages, and its cost")
+    _add_measuring(add)
+    _add_accel(add)
+    add.set_defaults(do=_run, names=_run_names)
+
+
+def _add_places(add: argparse.ArgumentParser) -> None:
+    add.add_argument("--device", type=_names, default=(), metavar="P,…", help="only on these devices")
+    add.add_argument("--scheduler", type=_names, default=(), metavar="S,…", help="only these schedulers")
+    add.add_argument("--kernel", type=_names, default=(), metavar="K,…", help="on these kernels")
+
+
+def _add_measuring(add: argparse.ArgumentParser) -> None:
+    add.add_argument("--cluster", metavar="ADDRESS", help="have a cluster do the runs: tcp://HOST:8786")
     add.add_argument("--out", type=Path, metavar="DIR", help="where the report goes")
     add.add_argument("--json", action="store_true", help="print results.json")
     add.add_argument("--fresh", action="store_true", help="ignore kept results")
+    add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="guests side by side, here")
+
+
+def _add_sweep(commands: Commands) -> None:
+    add = commands.add_parser("sweep", help="measure an experiment at many settings of a scheduler's knobs")
+    add.add_argument("experiment", metavar="EXPERIMENT")
+    add.add_argument(
+        "--set",
+        type=_tunable,
+        action="append",
+        required=True,
+        metavar="KNOB=FIRST:LAST[:STEP]",
+        help="the settings of a knob; several knobs: each setting of one with each of the others",
+    )
+    add.add_argument(
+        "--seeds", default="", metavar="FIRST:LAST", help="the seeds of each cell, if not the experiment's"
+    )
+    add.add_argument("--variant", type=_names, default=(), metavar="V,…", help="only these variants")
+    _add_places(add)
+    _add_measuring(add)
+    add.set_defaults(do=_sweep, names=_sweep_choice)
+
+
+def _add_cluster(commands: Commands) -> None:
+    add = commands.add_parser("scheduler", help="be the scheduler of a cluster, until interrupted")
+    add.add_argument("address", metavar="ADDRESS", help="where to be: tcp://HOST:8786")
+    add.set_defaults(do=_scheduler)
+    add = commands.add_parser("worker", help="do a cluster's runs on this machine, until interrupted")
+    add.add_argument("address", metavar="ADDRESS", help="the scheduler's")
     add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="guests side by side")
-    _add_accel(add)
-    add.set_defaults(do=_run)
+    add.set_defaults(do=_worker)
 
 
 def _add_accel(add: argparse.ArgumentParser) -> None:
@@ -102,16 +163,19 @@ def _add_test(commands: Commands) -> None:
     add = commands.add_parser("test", help="run the tests")
     add.add_argument("-k", metavar="EXPR", help="only tests that match, as pytest's -k")
     add.add_argument("--full", action="store_true", help="the long tests too")
+    add.add_argument("--fresh", action="store_true", help="ignore kept passes")
     add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="tests side by side")
     add.set_defaults(do=_test)
 
 
 def _add_shell(commands: Commands) -> None:
     add = commands.add_parser("shell", help="a prompt in a guest, modules loaded")
-    add.add_argument("--device", metavar="P", help="with a simulated disk")
+    which = add.add_mutually_exclusive_group()
+    which.add_argument("--device", metavar="P", help="with a simulated disk")
+    which.add_argument("--job", metavar="KEY", help="run a failed job's script again, and then the prompt")
     add.add_argument("--kernel", default=kernels.DEFAULT, metavar="K")
     _add_accel(add)
-    add.set_defaults(do=_shell)
+    add.set_defaults(do=_shell, names=_shell_names)
 
 
 def _add_reports(commands: Commands) -> None:
@@ -133,6 +197,12 @@ def _add_doctor(commands: Commands) -> None:
     add.set_defaults(do=_doctor)
 
 
+def _add_docs(commands: Commands) -> None:
+    add = commands.add_parser("docs", help="write the figures in README and docs/ from the results of the last runs")
+    add.add_argument("folder", nargs="?", type=Path, default=Path("results"), metavar="DIR", help="else results/")
+    add.set_defaults(do=_docs)
+
+
 def _add_wrr(commands: Commands) -> None:
     status = "exit status: 0 done, 2 usage, 3 it could not be done"
     add = commands.add_parser("wrr", help="NVMe weighted round robin on this host", epilog=status)
@@ -141,25 +211,62 @@ def _add_wrr(commands: Commands) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from lab import experiment, schedulers
-
-    there = {
-        "experiments": experiment.names(),
-        "devices": experiment.DEVICES,
-        "schedulers": tuple(schedulers.SCHEDULERS),
-        "kernels": kernels.names(),
-    }
-    for title in [options.what] if options.what else there:
-        print(f"{title}: {' '.join(there[title])}")
+    lists = {"experiments": _experiments, "devices": _devices, "schedulers": _schedulers, "kernels": _kernels}
+    for title in [options.what] if options.what else lists:
+        if not options.what:
+            print(f"{title}:")
+        rows = lists[title]()
+        width = max(map(len, rows))
+        for name, about in rows.items():
+            print(f"{name:{width}}  {about}")
     return 0
 
 
-def _run(options: argparse.Namespace) -> int:
-    from lab import experiment
+def _experiments() -> dict[str, str]:
+    """Each experiment with about how long it takes on this host, and the first sentence of its question."""
+    from lab import description, plan
 
-    experiment.check(experiment.Choice(options.device, options.scheduler, options.kernel, tuple(options.set)))
-    asked = [name for one in options.experiments for name in experiment.load(one).kernels]
-    _prepare(options.kernel or tuple(dict.fromkeys(asked)), options.accel)
+    found = {}
+    for name in description.names():
+        one = description.load(name)
+        minutes = plan.rough_cpu_s(one) / 60 / (os.cpu_count() or 1)
+        sentence = re.split(r"(?<=[?.]) ", one.question)[0]
+        found[name] = f"about {max(1, round(minutes)):3} min  {sentence}"
+    return found
+
+
+def _devices() -> dict[str, str]:
+    from lab.devices import DEVICES
+
+    return DEVICES
+
+
+def _schedulers() -> dict[str, str]:
+    from lab.schedulers import PHRASES, SCHEDULERS
+
+    return {name: PHRASES[name] for name in SCHEDULERS}
+
+
+def _kernels() -> dict[str, str]:
+    return {kernel.name: f"Debian's, of {kernel.suite}" for kernel in kernels.KERNELS}
+
+
+def _run_names(options: argparse.Namespace) -> None:
+    from lab import description, plan
+
+    description.known("experiment", options.experiments, description.names())
+    plan.check(plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set)))
+
+
+def _run(options: argparse.Namespace) -> int:
+    from lab import description, experiment, plan
+
+    choice = plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set))
+    points = [point for one in options.experiments for point in plan.points(description.load(one), choice)]
+    if options.cluster and options.accel == "kvm":
+        raise UsageError("a cluster has the virtual clock only", "./sluice run … --cluster ADDRESS, without --accel")
+    wanted = {name for point in points for name in plan.modules(point)}
+    _prepare(tuple(dict.fromkeys(point.kernel for point in points)), options.accel, sorted(wanted))
     return experiment.run(
         options.experiments,
         devices=options.device,
@@ -171,7 +278,55 @@ def _run(options: argparse.Namespace) -> int:
         fresh=options.fresh,
         parallel=options.j,
         watch=options.iolat,
+        cluster=options.cluster,
     )
+
+
+def _sweep_choice(options: argparse.Namespace) -> plan.Choice:
+    """What a sweep is to run; UsageError if that is nothing."""
+    from lab import description, plan, sweep
+
+    seeds = [seed for seed in sweep.values(options.seeds) if seed]
+    if not all(re.fullmatch("[0-9]+", seed) for seed in seeds):
+        raise UsageError(f"--seeds {options.seeds} is no range of whole numbers", "./sluice sweep … --seeds 1:20")
+    knobs = [knob for knob, _ in options.set]
+    if len(set(knobs)) < len(knobs):
+        raise UsageError("--set names a knob twice", "./sluice sweep … --set low_share=1:50")
+    choice = plan.Choice(
+        options.device,
+        options.scheduler,
+        options.kernel,
+        variants=options.variant,
+        seeds=tuple(map(int, seeds)),
+        sweep=tuple((knob, sweep.values(text)) for knob, text in options.set),
+    )
+    plan.check(choice)
+    plan.points(description.load(options.experiment), choice)
+    return choice
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from lab import description, experiment, plan
+
+    choice = _sweep_choice(options)
+    points = plan.points(description.load(options.experiment), choice)
+    wanted = {name for point in points for name in plan.modules(point)}
+    _prepare(tuple(dict.fromkeys(point.kernel for point in points)), "tcg", sorted(wanted))
+    return experiment.sweep(
+        options.experiment, choice, options.out, options.json, options.fresh, options.j, options.cluster
+    )
+
+
+def _scheduler(options: argparse.Namespace) -> int:
+    from lab import cluster
+
+    return cluster.schedule(options.address)
+
+
+def _worker(options: argparse.Namespace) -> int:
+    from lab import cluster
+
+    return cluster.work(options.address, options.j)
 
 
 def _test(options: argparse.Namespace) -> int:
@@ -179,22 +334,33 @@ def _test(options: argparse.Namespace) -> int:
 
     _prepare(kernels.names(), "tcg")
     chosen = [*(["-k", options.k] if options.k else []), *(["--full"] if options.full else [])]
-    return int(pytest.main(["-n", str(options.j), "-q", *chosen, str(TOP / "tests")]))
+    chosen += ["--fresh"] if options.fresh else []
+    # One test at a time to each worker, so that the longest, which come first, are spread.
+    return int(pytest.main(["-n", str(options.j), "--maxschedchunk=1", "-q", *chosen, str(TOP / "tests")]))
+
+
+def _shell_names(options: argparse.Namespace) -> None:
+    from lab import plan, shape
+
+    if options.job and not (cache.failed() / options.job).is_file():
+        there = [path.name for path in sorted(cache.failed().glob("*"))]
+        raise UsageError(shape.unknown("failed job", options.job, there), "the command that failed, again")
+    plan.check(plan.Choice((options.device,) if options.device else (), (), (options.kernel,)))
 
 
 def _shell(options: argparse.Namespace) -> int:
-    from lab import experiment, shell
+    from lab import job, shell
 
-    experiment.check(experiment.Choice((options.device,) if options.device else (), (), (options.kernel,)))
-    _prepare((options.kernel,), options.accel)
-    return shell.run(options.kernel, options.device)
+    failed = job.failed(options.job) if options.job else None
+    _prepare((failed.kernel if failed else options.kernel,), options.accel)
+    return shell.run(shell.repeat(failed) if failed else shell.prompt(options.kernel, options.device))
 
 
-def _prepare(names: Sequence[str], accel: str) -> None:
-    """Set up what is missing and choose how guests run."""
+def _prepare(names: Sequence[str], accel: str, wanted: Sequence[str] = ()) -> None:
+    """Set up what is missing, with the wanted modules or all, and choose how guests run."""
     from lab import job, setup
 
-    setup.ready(names)
+    setup.ready(names, wanted)
     if accel == "kvm":
         job.try_kvm(names[0])
 
@@ -205,12 +371,21 @@ def _doctor(options: argparse.Namespace) -> int:
     return doctor.run(options.device, options.seconds, options.json)
 
 
+def _docs(options: argparse.Namespace) -> int:
+    from lab import docs
+
+    for page in docs.write(options.folder):
+        print(page)
+    return 0
+
+
 def _build(_options: argparse.Namespace) -> int:
     from lab import modules, setup
 
     setup.ready(kernels.names(), machines=False)
     for name in kernels.names():
-        print(modules.folder(name))
+        modules.build(name)
+        print(modules.folder(kernels.get(name)))
     return 0
 
 

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import lzma
 import shutil
 import tarfile
 from collections.abc import Iterable, Iterator
+from functools import cache as memo
 from pathlib import Path
+from typing import IO, cast
 
 from lab import cache, progress, toolbox
 from lab.kernels import Unpacked
@@ -19,6 +22,8 @@ PACKAGES = (
     *("libelf1t64", "libbpf-tools", "dmsetup"),
 )
 LEAN = tuple(f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in ("doc", "man", "locale", "info", "perl", "i18n"))
+# mmdebstrap copies these from the host: without them the same packages give the same bytes on every host.
+HOSTS_OWN = ('--customize-hook=cd "$1" && rm -f etc/hostname etc/resolv.conf etc/apt/sources.list',)
 # What the guest needs to reach its root.
 BOOT_MODULES = ("nfit", "nd_pmem", "crc32c_generic", "ext4", "overlay", "configfs")
 # What experiments and tests ask for.
@@ -36,19 +41,36 @@ MIB = 1 << 20
 
 def rootfs() -> Path:
     """The guest's files without a kernel's modules, as a tar (about 40 s on first use)."""
-    name = f"rootfs-{cache.key(toolbox.SUITE, *PACKAGES, *LEAN)}.tar"
+    options = (*LEAN, *HOSTS_OWN)
 
     def make(part: Path) -> None:
-        toolbox.bootstrap(PACKAGES, "Guest image: Debian 13 with fio", part, "--variant=essential", *LEAN)
+        toolbox.bootstrap(PACKAGES, "Guest image: Debian 13 with fio", part, "--variant=essential", *options)
 
-    return cache.once(cache.root() / name, make)
+    return cache.once(cache.root() / f"rootfs-{cache.key(toolbox.SUITE, *PACKAGES, *options)}.tar", make)
+
+
+@memo
+def _content(tar: Path) -> str:
+    """The digest of a tar's bytes (half a second, once per process)."""
+    with tar.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@memo
+def status() -> str:
+    """dpkg's list of the packages in the guest."""
+    with tarfile.open(rootfs()) as tar:
+        return cast(IO[bytes], tar.extractfile("./var/lib/dpkg/status")).read().decode()
+
+
+def identity(kernel: Unpacked) -> str:
+    """Names what a kernel's image is made of and with, not when or where."""
+    return cache.key(_content(rootfs()), toolbox.identity(), kernel.release, *GUEST_MODULES)
 
 
 def image(kernel: Unpacked) -> Path:
     """An ext4 image of the root with a kernel's modules; the same inputs give the same bytes."""
-    stat = rootfs().stat()
-    identity = cache.key(str(stat.st_size), str(stat.st_mtime_ns), kernel.release, *GUEST_MODULES)
-    path = cache.root() / f"image-{kernel.release}-{identity}.ext4"
+    path = cache.root() / f"image-{kernel.release}-{identity(kernel)}.ext4"
     return cache.once(path, lambda part: make(kernel, part))
 
 

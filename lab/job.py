@@ -5,18 +5,26 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import tarfile
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lab import cache, image, machine, progress, qemu
-from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, LabError
+import msgspec
+
+from lab import cache, image, machine, nvme, progress, qemu
+from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, LabError, UsageError
 from lab.machine import Machine
 
 # What the agent writes to the exit port, as QEMU turns it into an exit status.
 FINISHED = 0x10 << 1 | 1
 TOO_LARGE = 0x11 << 1 | 1
+FAILED_KEPT = 20
+"""So many failed jobs are kept, to be repeated by hand."""
+# CPU seconds after which a guest counts as hung: wide, as a host may be several times slower than another.
+CPU_LIMIT_S = 900.0
 # Real time, times qemu.WALL_PER_CPU, in which a guest must boot to show that KVM works.
 KVM_TRIAL_S = 2.0
 
@@ -34,23 +42,56 @@ class Job:
     script: str
     files: Mapping[str, bytes]
     cpus: int = 1
-    cpu_limit_s: float = 600.0
+    cpu_limit_s: float = CPU_LIMIT_S
     nvme: str = ""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back: the script's exit status, what it wrote below /out, the kernel's messages since the start."""
+    """What came back: the script's exit status, what it wrote below /out, the kernel's messages since the start.
+
+    `cpu_s` and `wall_s` are what it took of the host, in seconds.
+    """
 
     status: int
     files: Mapping[str, bytes]
     dmesg: str
     console: str
+    cpu_s: float = field(default=0.0, compare=False)
+    wall_s: float = field(default=0.0, compare=False)
 
 
 def key(job: Job) -> str:
     """Names everything that determines a job's outcome, the saved machine included."""
-    return cache.key(machine.get(job.kernel, job.cpus).identity, " ".join(filter(None, (*_accel, job.nvme))), pack(job))
+    hardware = [*_accel, *([job.nvme, nvme.emulator().name] if job.nvme else [])]
+    return cache.key(machine.get(job.kernel, job.cpus).identity, " ".join(hardware), pack(job))
+
+
+def repeat(job: Job) -> str:
+    """Keep a job that failed; returns the command that repeats it by hand."""
+    path = cache.failed() / key(job)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with cache.host_space():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(msgspec.msgpack.encode(job))
+        part.rename(path)
+    for old in sorted(path.parent.iterdir(), key=_age)[:-FAILED_KEPT]:
+        old.unlink(missing_ok=True)
+    return f"./sluice shell --job {path.name}"
+
+
+def _age(path: Path) -> float:
+    """When a file was written; another process may have removed it since."""
+    return path.stat().st_mtime if path.exists() else 0.0
+
+
+def failed(name: str) -> Job:
+    """The failed job that is kept under a key; UsageError if it is gone, or if another version of Sluice kept it."""
+    path = cache.failed() / name
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=Job)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"{path} can't be read: {error}", "the command that failed, again") from error
 
 
 _accel: tuple[str, ...] = qemu.TCG
@@ -84,7 +125,7 @@ def run_many(
 
         async def one(number: int, job: Job) -> Outcome:
             async with slots:
-                outcome = await _run(machines[job.kernel, job.cpus], job)
+                outcome = await run_on(machines[job.kernel, job.cpus], job)
             if done:
                 done(number, outcome)
             return outcome
@@ -105,16 +146,22 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-async def _run(saved: Machine, job: Job) -> Outcome:
+async def run_on(saved: Machine, job: Job) -> Outcome:
+    """Run one job on its machine; a cancelled one leaves no guest."""
+    start = time.monotonic()
     with cache.scratch() as run_folder:
         guest = prepare(saved, job, run_folder)
         try:
             async with machine.running(saved, guest, job.cpu_limit_s) as process:
                 status = await process.end()
+            return replace(read_outcome(guest, status), cpu_s=guest.cpu_seconds(), wall_s=time.monotonic() - start)
         except GuestHung as error:
             error.detail = "\n".join(guest.console().splitlines()[-20:])
+            error.next_step = repeat(job)
             raise
-        return read_outcome(guest, status)
+        except GuestCrashed as error:
+            error.next_step = repeat(job)
+            raise
 
 
 def pack(job: Job) -> bytes:
@@ -122,6 +169,10 @@ def pack(job: Job) -> bytes:
     libraries = ("lib.sh", *(["nvme.sh"] if job.nvme else []))
     files = {name: (image.GUEST / name).read_bytes() for name in libraries}
     files |= {**job.files, "script": job.script.encode()}
+    return _tar(files)
+
+
+def _tar(files: Mapping[str, bytes]) -> bytes:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in sorted(files.items()):
@@ -150,9 +201,24 @@ def read_outcome(guest: qemu.Guest, status: int) -> Outcome:
         raise LabError(f"the job's results are larger than {qemu.EXCHANGE_BYTES >> 20} MiB", "a shorter run")
     if status != FINISHED:
         raise crash(console, guest.log())
-    files = unpack(guest.run / "out")
-    dmesg = files.pop(".dmesg", b"").decode(errors="replace")
+    return outcome({**unpack(guest.run / "out"), ".console": console.encode()})
+
+
+def outcome(files: dict[str, bytes]) -> Outcome:
+    """What came back, from all its files."""
+    dmesg, console = (files.pop(name, b"").decode(errors="replace") for name in (".dmesg", ".console"))
     return Outcome(int(files.pop(".status", b"255")), files, dmesg, console)
+
+
+def save(found: Outcome, path: Path) -> None:
+    """Write an outcome to a file, from which load() has it again."""
+    special = {".status": str(found.status), ".dmesg": found.dmesg, ".console": found.console}
+    path.write_bytes(_tar({**found.files, **{name: text.encode() for name, text in special.items()}}))
+
+
+def load(path: Path) -> Outcome:
+    """The outcome that save() wrote."""
+    return outcome(unpack(path))
 
 
 def unpack(path: Path) -> dict[str, bytes]:
@@ -171,7 +237,7 @@ def crash(console: str, log: str) -> LabError:
         return GuestOutOfMemory("the guest ran out of memory", "a smaller job: less data, fewer processes", detail)
     what = next((text for text in lines[first:] if _is_crash(text)), "it ended without a word")
     return GuestCrashed(
-        f"the guest crashed: {what.split('] ', 1)[-1]}", "./sluice shell   to repeat it by hand", detail
+        f"the guest crashed: {what.split('] ', 1)[-1]}", "./sluice shell   and the same by hand", detail
     )
 
 

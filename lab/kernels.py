@@ -182,13 +182,14 @@ def _fetch(kernel: Kernel) -> Path:
         packages = _packages(apt, release)
         step.note(release)
         apt.download(packages)
+        step.note("unpack")
         target = cache.root() / "kernels" / release
         return cache.once(target, lambda part: _unpack(work, release, part))
 
 
 def _tag(kernel: Kernel) -> str:
     """Names what a kernel is built with."""
-    return cache.key(toolbox.identity(), kernel.config, BUILD)[:8]
+    return cache.key(toolbox.identity(toolbox.workshop()), kernel.config, BUILD)[:8]
 
 
 def _built(kernel: Kernel) -> Path:
@@ -205,6 +206,7 @@ def _built(kernel: Kernel) -> Path:
             box = toolbox.Sandbox(
                 ro={"/tmp/in": source, "/tmp/debian": stock.root, "/tmp/config": work / "config"},
                 rw={"/tmp/work": work / "tree", "/tmp/out": part},
+                root=toolbox.workshop(),
             )
             env = {"COMPILER": kernel.compiler, "JOBS": str(os.cpu_count() or 1)}
             toolbox.run(["sh", "-eu"], box, BUILD.encode(), env)

@@ -32,8 +32,18 @@ class Machine:
 
     @property
     def identity(self) -> str:
-        """Names the saved state itself: two builds that differ by a nanosecond have different names."""
+        """Names all that a run can see of the saved state: its RAM, its devices and its clock to the nanosecond."""
         return (self.folder / "identity").read_text(encoding="ascii")
+
+    def described(self) -> dict[str, str]:
+        """The machine by its parts: where two results differ in `machine`, another part says why."""
+        return {
+            "kernel": self.kernel.release,
+            "qemu": toolbox.version(toolbox.status(), "qemu-system-x86"),
+            "fio": toolbox.version(image.status(), "fio"),
+            "image": image.identity(self.kernel),
+            "machine": self.identity,
+        }
 
     def guest(self, run: Path, accel: tuple[str, ...] = qemu.TCG, nvme: str = "") -> qemu.Guest:
         """A guest that works in the folder `run`: a copy of this machine with copy-on-write RAM, or one to boot."""
@@ -87,8 +97,8 @@ async def _booting(
 def without_host_clock(state: bytes) -> bytes:
     """A saved state less what the host's clocks left in it: two offsets in QEMU's `timer` section.
 
-    The virtual clock doesn't use them. Its own offset, in `timer/icount`, stays: QEMU may move that clock while it
-    stops, and a machine that differs by a nanosecond must have a name of its own.
+    The virtual clock doesn't use them. Its own offset, in `timer/icount`, stays: a machine whose clock differs by a
+    nanosecond has another name.
     """
     at = state.index(b"\x05timer\0\0\0\0\0\0\0\x02") + 14
     return state[:at] + bytes(24) + state[at + 24 :]

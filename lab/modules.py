@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,41 +13,82 @@ from lab import cache, kernels, progress, toolbox
 
 STRIP = "find /tmp/out -name '*.ko' -exec strip --strip-debug {} +"
 SOURCES = Path(__file__).parent.parent / "kernel"
+OBJECTS = {
+    **{name: f"{name}.o" for name in ("sluice-cause", "mq-prio", "cpq", "wrr", "split", "split-noop", "afq")},
+    **{name: f"{name}.o" for name in ("split-token", "split-deadline")},
+    "simdisk": "simdisk/",
+    "nvme-wrr": "nvme/",
+}
+"""Every module, and what kernel/Kbuild calls it."""
 
 
-def build(kernel_name: str) -> dict[str, bytes]:
-    """Every module of kernel/ by file name (`mq-prio.ko`), built if its sources changed since."""
-    return {path.name: path.read_bytes() for path in sorted(folder(kernel_name).rglob("*.ko"))}
+def build(kernel_name: str, *wanted: str) -> dict[str, bytes]:
+    """The wanted modules of kernel/ by file name (`mq-prio.ko`), or all; those that aren't there yet are built.
 
-
-def folder(kernel_name: str) -> Path:
-    """Where the modules for a kernel are, built if their sources changed since."""
+    A module comes with those whose symbols it uses. Names of modules that are the kernel's own are ignored.
+    """
     kernel = kernels.get(kernel_name)
+    names = [name for name in OBJECTS if name in wanted or not wanted]
+    places = {f"{name}.ko": folder(kernel) / f"{name}.ko" for name in names}
+    if not all(place.exists() for place in places.values()):
+        folder(kernel).mkdir(parents=True, exist_ok=True)
+        with cache.locked(folder(kernel)):
+            if not all(place.exists() for place in places.values()):
+                _build(kernel, names)
+    return {name: place.read_bytes() for name, place in places.items()}
 
-    def make_all(part: Path) -> None:
-        with progress.step(f"Modules for {kernel.release}"):
-            part.mkdir()
-            make(kernel, part, "modules")
-            toolbox.run(["sh", "-euc", STRIP], toolbox.Sandbox(rw={"/tmp/out": part}))
 
-    return cache.once(cache.root() / "build" / key(kernel), make_all)
+def needed(built: Mapping[str, bytes], names: Iterable[str]) -> dict[str, bytes]:
+    """Of modules by file name those called so, and those that they depend on; KeyError if none is called so."""
+    found: dict[str, bytes] = {}
+    for name in names:
+        found[f"{name}.ko"] = data = built[f"{name}.ko"]
+        depends = re.search(rb"(?:^|\0)depends=([^\0]*)\0", data)
+        others = depends[1].decode().split(",") if depends else []
+        # Of the rest some are the kernel's own.
+        found |= needed(built, [other for other in others if f"{other}.ko" in built])
+    return found
+
+
+def folder(kernel: kernels.Unpacked) -> Path:
+    """Where the modules for a kernel are; named by what they are built from."""
+    return cache.root() / "build" / key(kernel)
 
 
 def key(kernel: kernels.Unpacked) -> str:
     """Names what a build is made from: kernel, tools and sources."""
-    return f"{kernel.release}-{cache.key(toolbox.identity(), kernel.release, *_sources())}"
+    return f"{kernel.release}-{cache.key(toolbox.identity(_root(kernel)), kernel.release, *_sources())}"
 
 
-def make(kernel: kernels.Unpacked, out: Path, *arguments: str) -> str:
-    """Run kernel/'s Makefile for a kernel, with what it builds in `out`; returns all that it printed."""
+def make(kernel: kernels.Unpacked, out: Path, *arguments: str, root: Path | None = None) -> str:
+    """Run kernel/'s Makefile for a kernel, with what it builds in `out`; returns all that it printed.
+
+    root: with the tools of another root than the kernel's usual one.
+    """
     box = kernel.box()
-    box = replace(box, ro={**box.ro, "/tmp/kernel": SOURCES}, rw={"/tmp/out": out})
+    ro = {**box.ro, "/tmp/kernel": SOURCES, "/tmp/vmlinux": kernel.root}
     line = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", "/tmp/kernel", f"K={kernel.release}", "O=/tmp/out"]
-    line += [f"KDIR=/lib/modules/{kernel.release}/build", "BTF=/tmp/vmlinux/vmlinux", "SOURCE=/tmp/source"]
-    return toolbox.run(
-        ["sh", "-c", 'exec "$@" 2>&1', "sh", *line, f"CC={kernel.kernel.compiler}", *arguments],
-        replace(box, ro={**box.ro, "/tmp/vmlinux": kernel.root, "/tmp/source": kernels.nvme(kernel)}),
-    )
+    line += [f"KDIR=/lib/modules/{kernel.release}/build", "BTF=/tmp/vmlinux/vmlinux", f"CC={kernel.kernel.compiler}"]
+    if not any(argument.startswith("MODULES=") and OBJECTS["nvme-wrr"] not in argument for argument in arguments):
+        ro["/tmp/source"] = kernels.nvme(kernel)
+        line += ["SOURCE=/tmp/source"]
+    box = replace(box, ro=ro, rw={"/tmp/out": out}, root=root or _root(kernel))
+    return toolbox.run(["sh", "-c", 'exec "$@" 2>&1', "sh", *line, *arguments], box)
+
+
+def _build(kernel: kernels.Unpacked, names: Sequence[str]) -> None:
+    """Build modules and put those into the kernel's folder that it lacks."""
+    with progress.step(f"Modules for {kernel.release}: {', '.join(names)}"), cache.scratch() as out:
+        make(kernel, out, f"MODULES={' '.join(OBJECTS[name] for name in names)}", "modules")
+        toolbox.run(["sh", "-euc", STRIP], toolbox.Sandbox(rw={"/tmp/out": out}))
+        for path in out.rglob("*.ko"):
+            if not (place := folder(kernel) / path.name).exists():
+                path.rename(place)
+
+
+def _root(kernel: kernels.Unpacked) -> Path:
+    """Where a kernel's modules are built: the default kernel's in the toolbox, others' in the workshop."""
+    return toolbox.path() if kernel.kernel.name == kernels.DEFAULT else toolbox.workshop()
 
 
 def _sources() -> list[bytes]:

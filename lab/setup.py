@@ -7,28 +7,37 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from lab import cache, image, kernels, machine, modules, progress, toolbox
+from lab import cache, image, machine, modules, progress, toolbox
 
 FIRST_RUN = """\
-sluice: first run. It downloads about 600 MB of Debian packages (toolbox with compilers and QEMU, guest,
-        Linux {names}) into {cache}, where they take 3 GB."""
+sluice: first run. It downloads Debian packages into {cache}: a toolbox with gcc and QEMU (110 MB), a guest
+        (80 MB), Linux {names} (120 MB each). They take {size} GB there."""
 FIRST_RUN_MIB = 4096
 
 
-def ready(names: Sequence[str], machines: bool = True) -> None:
-    """Make the toolbox, and for each named kernel its modules, image and saved machine; quick where they are there."""
+def ready(names: Sequence[str], wanted: Sequence[str] = (), machines: bool = True) -> None:
+    """Make the toolbox, and for each named kernel its saved machine and the wanted modules, or all.
+
+    Quick where they are there.
+    """
     if not toolbox.exists():
         cache.need_space(FIRST_RUN_MIB)
-        progress.say(FIRST_RUN.format(names=" and ".join(names), cache=cache.root()))
-    _side_by_side([toolbox.path, *([image.rootfs] if machines else [])])
-    _side_by_side([partial(kernels.get, name) for name in names])
-    parts = (machine.get, modules.build) if machines else (modules.build,)
-    _side_by_side([partial(part, name) for name in names for part in parts])
+        progress.say(FIRST_RUN.format(names=" and ".join(names), cache=cache.root(), size=1 + len(names)))
+    steps: list[Callable[[], object]] = [toolbox.path]
+    for name in names:
+        steps += [*([partial(_machine, name)] if machines else []), partial(modules.build, name, *wanted)]
+    side_by_side(steps)
 
 
-def _side_by_side(steps: Sequence[Callable[[], object]]) -> None:
-    """Run steps two at a time; the first error, or Ctrl-C, ends all."""
-    with ThreadPoolExecutor(2) as pool:
+def _machine(name: str) -> None:
+    """A kernel's machine. The guest's root first: it waits for neither the toolbox nor the kernel."""
+    image.rootfs()
+    machine.get(name)
+
+
+def side_by_side(steps: Sequence[Callable[[], object]]) -> None:
+    """Run steps three at a time, of which one mostly downloads; the first error, or Ctrl-C, ends all."""
+    with ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(step) for step in steps]
         try:
             for future in futures:

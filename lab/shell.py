@@ -7,10 +7,19 @@ import asyncio
 import shlex
 import sys
 import termios
+from dataclasses import replace
 
 from lab import cache, job, machine, modules, qemu
 from lab.errors import UsageError
+from lab.job import Job
 
+FAILED = "job.sh"
+"""What the script of a failed job is called in its guest."""
+REPEAT = f"""\
+echo "Sluice on $(uname -r): sh -eux {FAILED}, the script of the job that failed. exit ends."
+sh -eux ./{FAILED} </dev/null || echo "{FAILED} ended with status $?; the same command repeats it"
+PS1='sluice# ' exec bash --norc -i
+"""
 GREETING = """\
 echo "Sluice on $(uname -r), modules loaded. DEV=$DEV Q=$Q"
 echo ". ./lib.sh gives: disk PROFILE, scheduler NAME. exit ends."
@@ -18,28 +27,37 @@ PS1='sluice# ' exec bash --norc -i
 """
 
 
-def run(kernel: str, device: str | None) -> int:
+def run(prompt: Job) -> int:
     """Give the terminal to a guest until its shell ends; returns 0."""
     if not sys.stdin.isatty():
         raise UsageError("a shell needs a terminal", "./sluice shell   in a terminal")
     terminal = termios.tcgetattr(sys.stdin)
     try:
-        asyncio.run(_run(prompt(kernel, device)))
+        asyncio.run(_run(prompt))
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
     return 0
 
 
-def prompt(kernel: str, device: str | None) -> job.Job:
+def prompt(kernel: str, device: str | None) -> Job:
     """The job that is a prompt: loads every module, makes the disk."""
     built = modules.build(kernel)
     load = [f"load {shlex.quote(name.removesuffix('.ko'))}" for name in built]
     disk = [f"disk {shlex.quote(device)}"] if device else []
     script = "\n".join(["DEV= Q=", ". ./lib.sh", *load, *disk, "export DEV Q", GREETING])
-    return job.Job(kernel, script, {**built, "interactive": b""}, cpu_limit_s=24 * 3600)
+    return _interactive(Job(kernel, script, built))
 
 
-async def _run(prompt: job.Job) -> None:
+def repeat(failed: Job) -> Job:
+    """The job that runs the script of another one and is a prompt after it."""
+    return _interactive(replace(failed, script=REPEAT, files={**failed.files, FAILED: failed.script.encode()}))
+
+
+def _interactive(one: Job) -> Job:
+    return replace(one, files={**one.files, "interactive": b""}, cpu_limit_s=24 * 3600)
+
+
+async def _run(prompt: Job) -> None:
     saved = machine.get(prompt.kernel, prompt.cpus)
     with cache.scratch() as folder:
         guest = qemu.in_real_time(job.prepare(saved, prompt, folder))

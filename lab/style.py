@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from lab import cache, kernels, modules, progress, toolbox
+from lab import cache, kernels, modules, passes, progress, setup, toolbox
 from lab.errors import LabError
 
 TOP = Path(__file__).parent.parent
@@ -18,85 +19,102 @@ TOP = Path(__file__).parent.parent
 NOT_HERE = "FILE_PATH_CHANGES,LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 # Tracepoints have a layout of their own, which neither checkpatch nor clang-format knows.
 TRACE = "*-trace.h"
+# What checkers go by, besides the files.
+SETTINGS = ("lab/style.py", "pyproject.toml", "requirements.txt", "requirements-cluster.txt", "requirements-tests.txt")
+Checker = Callable[[Sequence[str]], None]
 SOURCES = toolbox.Sandbox(ro={"/tmp/top": TOP}, cwd="/tmp/top")
 
 
 def run() -> int:
-    """Run every checker; prints what they find and returns 1 if they find anything."""
-    checkers: tuple[Callable[[], None], ...] = (ruff, mypy, shellcheck, clang_format, checkpatch, sparse)
-    failed = [checker.__name__ for checker in checkers if not _passes(checker)]
+    """Run every checker, side by side; prints what they find and returns 1 if they find anything.
+
+    One that has passed the same files before isn't run again.
+    """
+    c = ("*.c", "*.h", f":!{TRACE}")
+    todo: dict[Checker, Sequence[str]] = {
+        sparse: _files("kernel"),
+        checkpatch: _files("kernel/*.c"),
+        mypy: [name for name in _files("*.py") if name.startswith(("lab/", "tests/", "experiments/"))],
+        ruff: _files("*.py"),
+        shellcheck: [name for name in _files() if _is_shell(TOP / name)],
+        clang_format: _files(*c),
+    }
+    failed: list[str] = []
+    setup.side_by_side([partial(_check, checker, files, failed) for checker, files in todo.items()])
     if failed:
         print(f"style: {', '.join(failed)} found something", file=sys.stderr)
     return int(bool(failed))
 
 
-def ruff() -> None:
+def ruff(files: Sequence[str]) -> None:
     """Ruff's lint over all Python."""
-    _here("ruff", "check", "--quiet", ".")
+    _here("ruff", "check", "--quiet", *files)
 
 
-def mypy() -> None:
-    """Strict types over all Python."""
-    _here("mypy", "--no-error-summary")
-    for analysis in _files("experiments/*.py"):
-        _here("mypy", "--no-error-summary", analysis)
+def mypy(files: Sequence[str]) -> None:
+    """Strict types over all Python. An experiment's folder is no package: each of its files is linked as a module."""
+    with cache.scratch() as work:
+        links = {
+            str(work / f"{re.sub('[^a-z]', '_', name.removesuffix('.py'))}.py"): name
+            for name in files
+            if name.startswith("experiments/")
+        }
+        for link, name in links.items():
+            Path(link).symlink_to(TOP / name)
+        _here("mypy", "--no-error-summary", *(set(files) - set(links.values())), *links, names=links)
 
 
-def shellcheck() -> None:
+def shellcheck(files: Sequence[str]) -> None:
     """shellcheck over every shell script, known by name or first line."""
-    _boxed(
-        "shellcheck",
-        "--external-sources",
-        "--source-path=lab/guest",
-        "--exclude=SC2119",
-        *(name for name in _files() if _is_shell(TOP / name)),
-    )
+    line = ["shellcheck", "--external-sources", "--source-path=lab/guest", "--exclude=SC2119"]
+    toolbox.run([*line, *files], replace(SOURCES, root=toolbox.workshop()))
 
 
-def clang_format() -> None:
+def clang_format(files: Sequence[str]) -> None:
     """The kernel's layout, by .clang-format, over C that is ours."""
-    _boxed("clang-format", "--dry-run", "-Werror", *_files("*.c", "*.h", f":!{TRACE}"))
+    toolbox.run(["clang-format", "--dry-run", "-Werror", *files], replace(SOURCES, root=toolbox.workshop()))
 
 
-def checkpatch() -> None:
-    """The kernel's own checkpatch, strict, over the kernel's side."""
+def checkpatch(files: Sequence[str]) -> None:
+    """The kernel's own checkpatch, strict, over the modules' sources."""
     line = ["perl", "/tmp/scripts/checkpatch.pl", "--no-tree", "--strict", "--terse", "--no-summary"]
-    box = replace(SOURCES, ro={**SOURCES.ro, "/tmp/scripts": kernels.checkpatch()})
-    toolbox.run([*line, "--ignore", NOT_HERE, "-f", *_files("kernel/*.c", "kernel/*.h", f":!{TRACE}")], box)
+    ro = {**SOURCES.ro, "/tmp/scripts": kernels.checkpatch()}
+    toolbox.run([*line, "--ignore", NOT_HERE, "-f", *files], replace(SOURCES, ro=ro, root=toolbox.workshop()))
 
 
-def sparse() -> None:
+def sparse(_: Sequence[str]) -> None:
     """sparse over the modules; its warnings about the kernel's own headers are not ours."""
-    kernel = kernels.get(kernels.DEFAULT)
-
-    def check(part: Path) -> None:
-        part.mkdir()
-        printed = modules.make(kernel, part, "C=2", "modules")
-        found = [line for line in printed.splitlines() if "/tmp/out/" in line and re.search("warning:|error:", line)]
-        if found:
-            raise LabError("sparse has warnings", "make style   after mending them", "\n".join(found))
-
-    cache.once(cache.root() / "build" / f"sparse-{modules.key(kernel)}", check)
+    with cache.scratch() as work:
+        printed = modules.make(kernels.get(kernels.DEFAULT), work, "C=2", "modules", root=toolbox.workshop())
+    found = [line for line in printed.splitlines() if "/tmp/out/" in line and re.search("warning:|error:", line)]
+    if found:
+        raise LabError("sparse has warnings", "make style   after mending them", "\n".join(found))
 
 
-def _passes(checker: Callable[[], None]) -> bool:
-    try:
+def _check(checker: Checker, files: Sequence[str], failed: list[str]) -> None:
+    """Run a checker over files unless they have passed it; print what it finds, and add its name to `failed`."""
+
+    def check() -> None:
         with progress.step(f"Style: {checker.__name__}"):
-            checker()
+            checker(files)
+
+    inputs = passes.contents(*(TOP / name for name in (*files, *SETTINGS, ".clang-format")))
+    try:
+        tools = (sys.version, toolbox.identity(toolbox.workshop()), kernels.get(kernels.DEFAULT).release)
+        passes.once(check, checker.__name__, *tools, *inputs)
     except LabError as error:
+        failed.append(checker.__name__)
         print(error.detail, file=sys.stderr)
-        return False
-    return True
 
 
-def _here(module: str, *args: str) -> None:
+def _here(module: str, *args: str, names: Mapping[str, str] | None = None) -> None:
+    """Run a module of Python; what it prints has other `names` for some files."""
     done = subprocess.run([sys.executable, "-m", module, *args], cwd=TOP, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError(f"{module} found something", "make style   after mending it", done.stdout + done.stderr)
-
-
-def _boxed(*args: str) -> None:
-    toolbox.run(args, SOURCES)
+        said = done.stdout + done.stderr
+        for name, instead in (names or {}).items():
+            said = said.replace(name, instead)
+        raise LabError(f"{module} found something", "make style   after mending it", said)
 
 
 def _files(*patterns: str) -> Sequence[str]:

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The toolbox: a Debian root with every tool whose version must not depend on the host, entered through bubblewrap."""
+"""The toolbox: a Debian root with every tool whose version must not depend on the host, entered through bubblewrap.
+
+It has what runs guests and builds their modules. What only tests, style and other kernels need is in a root of its
+own, the workshop, which is made when something of it is asked for.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,21 +23,23 @@ from lab import cache, progress
 from lab.errors import LabError, SetupFailed, ToolMissing
 
 SUITE = "trixie"
+BUILD = ("gcc-14", "binutils", "libc6-dev", "make", "pahole", "kmod", "patch")
+"""What builds modules for the default kernel."""
 PACKAGES = (
-    # builds modules: each kernel's own compiler, what kbuild calls, BTF
-    *("gcc-12", "gcc-14", "binutils", "libc6-dev", "make", "bc", "pahole", "kmod", "perl", "patch", "diffutils"),
-    # builds a kernel, besides
-    *("flex", "bison", "libssl-dev"),
+    *BUILD,
     # takes kernels and images apart and puts them together
-    *("zstd", "xz-utils", "lz4", "cpio", "e2fsprogs", "libarchive13t64", "busybox-static", "ca-certificates"),
-    # builds iolat: BPF programs, their skeleton, a static loader
-    *("clang", "llvm", "bpftool", "libbpf-dev", "libelf-dev", "libzstd-dev", "zlib1g-dev"),
+    *("zstd", "xz-utils", "e2fsprogs", "libarchive13t64", "busybox-static"),
     # runs guests
     *("qemu-system-x86", "util-linux"),
+)
+WORKSHOP = (
+    *BUILD,
+    # builds modules for the other kernels, and a kernel
+    *("gcc-12", "bc", "perl", "diffutils", "flex", "bison", "libssl-dev", "xz-utils"),
+    # builds iolat: BPF programs, their skeleton, a static loader; reads what it writes
+    *("clang", "llvm", "bpftool", "libbpf-dev", "libelf-dev", "libzstd-dev", "zlib1g-dev", "jq"),
     # checks style
     *("sparse", "clang-format", "shellcheck", "python3-minimal"),
-    # reads what iolat writes
-    "jq",
 )
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
 
@@ -42,20 +49,24 @@ class Sandbox:
     """How a command sees the toolbox.
 
     `ro` and `rw` map a path inside to the path on the host that appears there. `root` is another one than the
-    toolbox's own; in that all such paths are below /tmp.
+    toolbox's own.
     """
 
     ro: Mapping[str, Path] = field(default_factory=dict)
     rw: Mapping[str, Path] = field(default_factory=dict)
     cwd: str = "/"
-    network: bool = False
     devices: tuple[str, ...] = ()
     root: Path | None = None
 
 
 def path() -> Path:
-    """The toolbox's folder, made on first use (about a minute, 350 MB to download)."""
-    return make(PACKAGES, "Toolbox: Debian 13 with compilers and QEMU")
+    """The toolbox's folder, made on first use (about half a minute, 120 MB to download)."""
+    return make(PACKAGES, "Toolbox: Debian 13 with gcc and QEMU")
+
+
+def workshop() -> Path:
+    """The workshop's folder, made on first use (about a minute, 300 MB to download)."""
+    return make(WORKSHOP, "Workshop: Debian 13 with clang and the checkers of style")
 
 
 def exists() -> bool:
@@ -73,58 +84,76 @@ def _place(packages: Sequence[str]) -> Path:
 
 
 @memo
-def identity() -> str:
-    """Names the exact package versions in the toolbox."""
-    return hashlib.sha256((path() / "var/lib/dpkg/status").read_bytes()).hexdigest()
+def identity(root: Path | None = None) -> str:
+    """Names the exact package versions in the toolbox, or in another root."""
+    return hashlib.sha256(status(root).encode()).hexdigest()
+
+
+def status(root: Path | None = None) -> str:
+    """dpkg's list of the packages in the toolbox, or in another root."""
+    return ((root or path()) / "var/lib/dpkg/status").read_text(encoding="utf-8")
+
+
+def version(status: str, package: str) -> str:
+    """The version of a package by the text of dpkg's list; KeyError if it isn't there."""
+    found = re.search(rf"^Package: {re.escape(package)}\n(?:.+\n)*?Version: (.+)$", status, re.MULTILINE)
+    if not found:
+        raise KeyError(package)
+    return found[1]
 
 
 def command(args: Sequence[str], box: Sandbox = Sandbox(), env: Mapping[str, str] | None = None) -> list[str]:
     """The command line that runs `args` in the toolbox; its processes die with the caller.
 
-    Of the host's environment nothing but proxies gets in.
+    Nothing of the host's environment gets in, and there is no network.
     """
-    line = [_need("bwrap", "bubblewrap"), "--ro-bind", str(box.root or path()), "/", "--dev", "/dev", "--proc", "/proc"]
-    line += ["--tmpfs", "/tmp", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--clearenv"]
-    for name, value in {**ENVIRONMENT, **_proxies(), **(env or {})}.items():
+    root = box.root or path()
+    line = [_need("bwrap", "bubblewrap"), "--ro-bind", str(root), "/", "--dev", "/dev", "--proc", "/proc"]
+    line += ["--tmpfs", "/tmp", "--unshare-pid", "--unshare-ipc", "--unshare-net", "--die-with-parent", "--clearenv"]
+    for name, value in {**ENVIRONMENT, **(env or {})}.items():
         line += ["--setenv", name, value]
     if os.getuid() != 0:
         line += ["--unshare-user", "--uid", "0", "--gid", "0"]
-    if box.network:
-        line += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf", "--ro-bind-try", "/etc/hosts", "/etc/hosts"]
-    else:
-        line += ["--unshare-net"]
     for device in box.devices:
         line += ["--dev-bind-try", device, device]
     for inside, outside in box.ro.items():
-        line += ["--ro-bind", str(outside), _mount_point(inside)]
+        line += ["--ro-bind", str(outside), _mount_point(root, inside)]
     for inside, outside in box.rw.items():
-        line += ["--bind", str(outside), _mount_point(inside)]
+        line += ["--bind", str(outside), _mount_point(root, inside)]
     return [*line, "--chdir", box.cwd, "--", *args]
 
 
 def run(args: Sequence[str], box: Sandbox = Sandbox(), stdin: bytes = b"", env: Mapping[str, str] | None = None) -> str:
     """Run a command in the toolbox and return what it prints; SetupFailed with its last lines if it fails."""
     with _child(command(args, box, env)) as child:
-        stdout, stderr = child.communicate(stdin)
+        return _printed(child, args, stdin)
+
+
+def on_host(args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str:
+    """Run a program of the host in a folder and return what it prints; SetupFailed with its last lines if it fails."""
+    with _child([_need(args[0]), *args[1:]], {**os.environ, **env, "LC_ALL": "C.UTF-8"}, cwd) as child:
+        return _printed(child, args)
+
+
+def _printed(child: subprocess.Popen[bytes], args: Sequence[str], stdin: bytes = b"") -> str:
+    stdout, stderr = child.communicate(stdin)
     if child.returncode:
         raise failed(" ".join(args[:3]), stdout + stderr)
     return stdout.decode(errors="replace")
-
-
-def _proxies() -> dict[str, str]:
-    return {name: os.environ[name] for name in ("http_proxy", "https_proxy", "no_proxy") if name in os.environ}
 
 
 _children: set[subprocess.Popen[bytes]] = set()
 
 
 @contextmanager
-def _child(args: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def _child(
+    args: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A child process that `stop_all` can end."""
     if cache.stopping.is_set():
         raise KeyboardInterrupt
     pipe = subprocess.PIPE
-    with subprocess.Popen(args, stdin=pipe, stdout=pipe, stderr=pipe, env=env) as child:
+    with subprocess.Popen(args, stdin=pipe, stdout=pipe, stderr=pipe, env=env, cwd=cwd) as child:
         _children.add(child)
         try:
             yield child
@@ -136,17 +165,17 @@ def stop_all() -> None:
     """End every program that this process started in or for the toolbox, and what those started."""
     cache.stopping.set()
     for child in list(_children):
-        for pid in [*_descendants(child.pid), child.pid]:
+        for pid in [*descendants(child.pid), child.pid]:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGTERM)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """The processes that stem from `pid`, youngest first."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, task.read_text(encoding="ascii").split()):
-            found += [*_descendants(child), child]
+            found += [*descendants(child), child]
     return found
 
 
@@ -185,14 +214,14 @@ def _follow(child: subprocess.Popen[bytes], step: progress.Step) -> bytes:
     lines = []
     for line in child.stderr:
         lines.append(line)
-        step.note(line.decode(errors="replace").strip())
+        step.note(line.decode(errors="replace").strip().removeprefix("I: "))
     return b"".join(lines)
 
 
 def _make(part: Path, packages: Sequence[str], title: str) -> None:
     tar = part.with_name(part.name + ".tar")
     try:
-        bootstrap(packages, title, tar, "--variant=apt")
+        bootstrap(packages, title, tar, "--variant=essential")
         part.mkdir()
         done = subprocess.run(["tar", "-C", part, "--exclude=./dev/*", "-xf", tar], capture_output=True, check=False)
         if done.returncode:
@@ -240,9 +269,9 @@ def _need(program: str, package: str = "") -> str:
     return found
 
 
-def _mount_point(inside: str) -> str:
-    """Make sure that a path inside the toolbox can be mounted on; the root itself is read-only to commands."""
+def _mount_point(root: Path, inside: str) -> str:
+    """Make sure that a path inside a root can be mounted on; the root itself is read-only to commands."""
     top = inside.lstrip("/").split("/")[0]
     if top not in ("tmp", "dev", "proc"):
-        (path() / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        (root / inside.lstrip("/")).mkdir(parents=True, exist_ok=True)
     return inside

@@ -26,7 +26,7 @@ load() {
 		done
 		insmod "/job/$1.ko"
 	else
-		modprobe "$1"
+		modprobe "$1" || fail "no module $1: a test in tests/guest that needs it says so in its head: # modules: $1"
 	fi
 }
 
