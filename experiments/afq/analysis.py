@@ -8,9 +8,9 @@ where they are synchronous. A disk without levels, which serves all alike, is 81
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from lab.analysis import Judgement, find, judge, ratio
+from lab.analysis import Judgement, find, ratio
 from lab.figure import Bar, Bars, Figure, Line, Lines, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 OURS = "afq"
 DEVICES = ("hdd", "ssd")
@@ -25,7 +25,7 @@ PANEL = {
     "read": ("a", "sequential reads"),
     "async-write": ("b", "asynchronous sequential writes"),
     "sync-write": ("c", "synchronous random writes"),
-    "memory": ("d", "overwriting memory"),
+    "memory": ("d", "writes over dirty pages in memory"),
 }
 PAPER = {"async-write": {"cfq": 0.82, "afq": 0.16}, "sync-write": {"cfq": 0.86, "afq": 0.03}}
 """Section 5.1: the mean deviation of CFQ and AFQ from the ideal."""
@@ -48,17 +48,14 @@ def deviation(cell: Cell) -> float:
     return sum(abs(share(cell, name) - ideal) / ideal for name, ideal in IDEAL.items()) / len(IDEAL)
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     for device in DEVICES:
         for variant, most in MOST.items():
             yield Judgement(
                 f"{variant}-{device}",
-                f"{device}, {PANEL[variant][1]}: mean deviation from the ideal shares",
+                f"{OURS} on {device}, {PANEL[variant][1]} by eight levels: mean relative deviation of the levels' "
+                "throughput from the shares that their weights give",
                 "≤",
                 most,
                 partial(_deviation, device=device, variant=variant),
@@ -68,7 +65,7 @@ def _judgements() -> Iterator[Judgement]:
             rival = "none" if variant == "memory" else "bfq"
             yield Judgement(
                 f"{variant}-total-{device}",
-                f"{device}, {PANEL[variant][1]}: total throughput over {rival}'s",
+                f"{OURS} on {device}, {PANEL[variant][1]} by eight levels: total throughput, relative to {rival}",
                 "≥",
                 LEAST,
                 partial(_over, device=device, variant=variant, rival=rival),

@@ -7,9 +7,9 @@ whether today's block-level schedulers are as the paper's CFQ was is nothing to 
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, find, ratio
 from lab.figure import Bar, Bars, Figure, Line, Lines, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 OURS = "afq"
 DEVICES = ("hdd", "ssd")
@@ -34,23 +34,20 @@ def deviation(cell: Cell) -> float:
 
 
 def seen(cell: Cell) -> dict[str, float]:
-    """What part of the requests iolat saw at each class and level, as "be/4"; Missing if it did not watch."""
-    counts = {name: sum(count for _, count in of["d2c"].histogram) for name, of in cell.stages.items() if "/" in name}
-    if not counts:
-        raise Missing(cell.scheduler)
+    """What part of the requests iolat saw at each class and level, as "be/4"; nothing if it saw none."""
+    counts = {
+        name: sum(count for _, count in of["d2c"].histogram) for name, of in cell.stages_by.items() if "/" in name
+    }
     return {name: ratio(count, sum(counts.values())) for name, count in sorted(counts.items())}
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     for device in DEVICES:
         yield Judgement(
             f"ours-{device}",
-            f"{device}: {OURS}'s mean deviation from the ideal shares",
+            f"{OURS} on {device}, asynchronous sequential writes by eight levels: mean relative deviation of the "
+            "levels' throughput from the shares that their weights give",
             "≤",
             MOST,
             partial(_deviation, device=device, scheduler=OURS),
@@ -115,14 +112,14 @@ def _answer(off: float) -> str:
 
 
 def _levels(cell: Cell) -> str:
-    if not cell.stages:
+    if not cell.stages_by:
         return "–"
     return ", ".join(f"{number(part * 100)} % {name}" for name, part in seen(cell).items())
 
 
 def _bars(cells: Cells) -> Iterator[Bars]:
     for cell in cells:
-        if cell.stages:
+        if cell.stages_by:
             bars = tuple(Bar(name, part * 100, ours=cell.scheduler == OURS) for name, part in seen(cell).items())
             yield Bars(f"{cell.scheduler}: requests (Fig 3, right)", "%", bars)
     yield Bars("The paper: CFQ's requests", "%", (Bar("be/4", 100.0),))

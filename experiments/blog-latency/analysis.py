@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from lab import fio
-from lab.analysis import Judgement, Missing, judge, ratio
+from lab.analysis import Judgement, find, ratio, worst
 from lab.figure import Figure, Line, Lines, Table, number
-from lab.result import Cell, Claim, Histogram, Latency
+from lab.result import Cell, Histogram, Latency
 
 # The blog's table (ext4 on an SSD of 2011 in VMware, Linux 4.4): median, p95, p99, maximum and modes in us.
 BLOG = (
@@ -17,6 +18,7 @@ BLOG = (
     ("noop", "54.7", "90", "130", "200", "52, 61"),
 )
 MEDIANS = (55.9, 55.1, 54.7)
+DEVICE, SCHEDULERS = "ssd", ("none", "mq-deadline", "kyber", "bfq", "mq-prio")
 SAME = 1.03
 OCTAVE_PARTS = 8
 """A mode is looked for in parts of an octave (9 %), so that neighbouring slots of one peak are one."""
@@ -26,13 +28,10 @@ MODE = 0.05
 
 def data(cell: Cell) -> Latency:
     """D to C of reads and writes; flushes, which carry no data, would be a mode of their own."""
-    parts = [cell.stages[op]["d2c"] for op in ("read", "write") if op in cell.stages]
-    if not parts:
-        raise Missing(cell.scheduler)
+    parts = [cell.stages_by[op]["d2c"] for op in ("read", "write") if op in cell.stages_by]
     histogram = fio.add(part.histogram for part in parts)
-    total = sum(count for _, count in histogram)
-    mean = sum(value * count for value, count in histogram) / total
-    return fio.latency(histogram, mean, max(part.max for part in parts))
+    mean = ratio(sum(value * count for value, count in histogram), sum(count for _, count in histogram))
+    return fio.latency(histogram, mean, max((part.max for part in parts), default=0))
 
 
 def part_of(value: int) -> int:
@@ -65,24 +64,25 @@ def modes(histogram: Histogram) -> list[int]:
 
 
 def of(cells: Sequence[Cell], variant: str) -> list[Cell]:
-    """The cells of a variant in which iolat watched; Missing unless there are two to compare."""
-    found = [cell for cell in cells if cell.variant == variant and cell.stages]
-    if len(found) < 2:
-        raise Missing(variant)
-    return found
+    """A variant's cells of all schedulers; Missing if one was not measured."""
+    return [find(cells, DEVICE, scheduler, variant) for scheduler in SCHEDULERS]
 
 
 def apart(values: Sequence[float]) -> float:
     """How many times the smallest the largest is."""
-    return ratio(max(values), min(values))
+    return ratio(worst(values), worst(values, min))
 
 
-def second(cell: Cell) -> int:
-    """The part of an octave of the second mode; Missing if there is one mode only."""
+def p99(cell: Cell, by: str, stage: str) -> float:
+    """The 99th percentile of a stage, by what iolat tells apart; NaN if it saw nothing there."""
+    found = cell.stages_by.get(by, {}).get(stage, Latency())
+    return found.p99 if found.histogram else math.nan
+
+
+def second(cell: Cell) -> int | None:
+    """The part of an octave of the second mode; None if there is one mode only."""
     found = modes(data(cell).histogram)
-    if len(found) < 2:
-        raise Missing(cell.scheduler)
-    return part_of(found[1])
+    return part_of(found[1]) if len(found) > 1 else None
 
 
 def share(histogram: Histogram, part: int) -> float:
@@ -93,64 +93,92 @@ def share(histogram: Histogram, part: int) -> float:
 
 def modes_with_fsync(cells: Sequence[Cell]) -> float:
     """The least number of modes that a scheduler shows."""
-    return min(len(modes(data(cell).histogram)) for cell in of(cells, "fsync"))
+    return worst((float(len(modes(data(cell).histogram))) for cell in of(cells, "fsync")), min)
 
 
 def left_without(cells: Sequence[Cell]) -> float:
-    """What is left, at most, of a scheduler's second mode when nothing is synchronised."""
-    without = {cell.scheduler: cell for cell in of(cells, "no-fsync")}
-    pairs = [(cell, without[cell.scheduler]) for cell in of(cells, "fsync") if cell.scheduler in without]
-    return max(
-        ratio(share(data(other).histogram, second(cell)), share(data(cell).histogram, second(cell)))
-        for cell, other in pairs
-    )
+    """What is left, at most, of a scheduler's second mode without fsync; NaN if one has no second mode."""
+
+    def left(cell: Cell, other: Cell) -> float:
+        part = second(cell)
+        if part is None:
+            return math.nan
+        return ratio(share(data(other).histogram, part), share(data(cell).histogram, part))
+
+    return worst(left(*pair) for pair in zip(of(cells, "fsync"), of(cells, "no-fsync"), strict=True))
 
 
 def writes_in_second(cells: Sequence[Cell]) -> float:
-    """What part of the second mode's I/Os are writes, at least."""
-    found = []
-    for cell in of(cells, "fsync"):
-        writes = parts_of(cell.stages["write"]["d2c"].histogram).get(second(cell), 0)
-        found.append(ratio(writes, parts_of(data(cell).histogram)[second(cell)]))
-    return min(found)
+    """What part of the second mode's I/Os are writes, at least; NaN if a scheduler has no second mode."""
+
+    def part(cell: Cell) -> float:
+        mode = second(cell)
+        if mode is None:
+            return math.nan
+        writes = cell.stages_by.get("write", {}).get("d2c", Latency())
+        return ratio(parts_of(writes.histogram).get(mode, 0), parts_of(data(cell).histogram)[mode])
+
+    return worst(map(part, of(cells, "fsync")), min)
 
 
+SAID = f"sysbench on {DEVICE} under {', '.join(SCHEDULERS[:-1])} and {SCHEDULERS[-1]}"
 CLAIMS = (
     Judgement(
         "d2c-same",
-        "With fsync, the median from D to C is the same whatever the scheduler: largest by smallest",
+        f"{SAID}, with fsync: the largest median from dispatch to completion over the smallest",
         "≤",
         SAME,
         lambda cells: apart([data(cell).p50 for cell in of(cells, "fsync")]),
         max(MEDIANS) / min(MEDIANS),
     ),
     Judgement(
-        "two-modes", "With fsync, D to C has two modes or more with every scheduler", "≥", 2, modes_with_fsync, 2
-    ),
-    Judgement(
-        "second-mode-is-writes", "The second mode are writes into the drive's buffer", "≥", 0.9, writes_in_second
-    ),
-    Judgement("second-mode-goes", "Without fsync little is left of the second mode", "≤", 0.25, left_without, 0),
-    Judgement(
-        "contended-q2d",
-        "Beside a neighbour, the p99 from Q to D of sysbench's own I/O tells schedulers apart: largest by smallest",
+        "two-modes",
+        f"{SAID}, with fsync: the least number of modes of the time from dispatch to completion",
         "≥",
         2,
-        lambda cells: apart([cell.stages["be/0"]["q2d"].p99 for cell in of(cells, "contended")]),
+        modes_with_fsync,
+        2,
+        bound=True,
+    ),
+    Judgement(
+        "second-mode-is-writes",
+        f"{SAID}, with fsync: the least part of the second mode's I/Os that are writes, which go into the drive's "
+        "buffer",
+        "≥",
+        0.9,
+        writes_in_second,
+        bound=True,
+    ),
+    Judgement(
+        "second-mode-goes",
+        f"{SAID}: the largest share of I/Os in the second mode without fsync, relative to that with fsync",
+        "≤",
+        0.25,
+        left_without,
+        0,
+        bound=True,
+    ),
+    Judgement(
+        "contended-q2d",
+        f"{SAID}, beside a reader of lower priority: the largest p99 from queue to dispatch of sysbench's I/O over the "
+        "smallest",
+        "≥",
+        2,
+        lambda cells: apart([p99(cell, "be/0", "q2d") for cell in of(cells, "contended")]),
     ),
     Judgement(
         "contended-files",
-        "Beside a neighbour, so does the p99 of reads in the file system: largest by smallest",
+        f"{SAID}, beside a reader of lower priority: the largest p99 of reads in the file system over the smallest",
         "≥",
         2,
-        lambda cells: apart([cell.stages["files"]["read"].p99 for cell in of(cells, "contended")]),
+        lambda cells: apart([p99(cell, "files", "read") for cell in of(cells, "contended")]),
     ),
 )
 
 
-def claims(cells: Sequence[Cell]) -> list[Claim]:
-    """The claims that these cells allow to judge."""
-    return judge(CLAIMS, cells)
+def judgements() -> Sequence[Judgement]:
+    """What must hold."""
+    return CLAIMS
 
 
 def micro(value: float) -> str:
@@ -165,7 +193,7 @@ def row(cell: Cell) -> tuple[str, ...]:
 
 
 def contended_row(cell: Cell) -> tuple[str, ...]:
-    own, files = cell.stages["be/0"], cell.stages["files"]["read"]
+    own, files = cell.stages_by["be/0"], cell.stages_by["files"]["read"]
     figures = (own["q2d"].p50, own["q2d"].p99, own["d2c"].p50, own["d2c"].p99, files.p50, files.p99)
     return (cell.scheduler, *map(micro, figures), number(cell.job("sysbench").iops))
 
@@ -183,7 +211,7 @@ def curve(cell: Cell) -> Line:
 
 def figures(cells: Sequence[Cell]) -> list[Figure]:
     """The blog's table with its own figures, the two histograms, and what contention shows."""
-    seen = [cell for cell in cells if cell.stages]
+    seen = [cell for cell in cells if cell.stages_by]
     alone = [cell for cell in seen if cell.variant != "contended"]
     beside = [cell for cell in seen if cell.variant == "contended"]
     drawn = []

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Section 7.1 of the CPQ paper, which has no figures but the demands: 1000 I/Os of a database wait beside 50 of a web
-server, which without fairness gets 50 of 1050. With 64 of 128 tags for a group, 50 of 114 are the web server's.
+server, which without fairness gets 50 of 1050. With 32 of 64 tags for a group, half are the web server's.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
-from lab.analysis import Judgement, find, judge, ratio
+from lab.analysis import Judgement, find, ratio
 from lab.figure import Bar, Bars, Figure, Line, Lines, Table, number
-from lab.result import Cell, Claim, Job
+from lab.result import Cell, Job
 
 OURS = "cpq"
 RIVAL = "mq-deadline"
@@ -15,11 +16,12 @@ DEVICE = "emmc"
 VARIANTS = {
     "plain": "database and web server",
     "hungry": "two applications that always want more than their share",
-    "fork": "the database forks 100 processes more",
+    "fork-thread-groups": "the database forks 100 processes more, without cgroups",
+    "fork": "the database forks 100 processes more, in its cgroup",
     "io-uring": "the database adds 1000 I/Os through io_uring",
     "page-cache": "the database writes through the page cache",
 }
-AGGRESSORS = ("fork", "io-uring", "page-cache")
+AGGRESSORS = ("fork-thread-groups", "fork", "io-uring", "page-cache")
 LATE_S = 1.0
 """How much later than the others the web server begins, in seconds; they outlive it as long."""
 WINDOW_S = 0.5
@@ -30,9 +32,9 @@ UNFAIR_PART = 50 / 1050
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Sequence[Judgement]:
     """What must hold."""
-    return judge([*_shares(), *_aggressors(), _alone()], cells)
+    return [*_shares(), *_aggressors(), _alone()]
 
 
 def rate(cell: Cell, name: str) -> float:
@@ -64,7 +66,7 @@ def jain(rates: Sequence[float]) -> float:
 def _shares() -> Iterator[Judgement]:
     yield Judgement(
         "web-share",
-        "plain: the web server's part of the service while both wait",
+        f"{OURS} on {DEVICE}, a web server's 50 I/Os beside a database's 1000: the web server's share of the IOPS",
         "≥",
         0.4,
         lambda cells: share(find(cells, DEVICE, OURS, "plain")),
@@ -72,14 +74,15 @@ def _shares() -> Iterator[Judgement]:
     )
     yield Judgement(
         "jain",
-        "hungry: Jain's index of two applications that always want more",
+        f"{OURS} on {DEVICE}, two applications that always have more I/Os than tags: Jain's index of their IOPS",
         "≥",
         0.95,
         lambda cells: _jain(find(cells, DEVICE, OURS, "hungry")),
     )
     yield Judgement(
         "web-p99",
-        f"plain: the web server's p99 over that under {RIVAL}",
+        f"{OURS} on {DEVICE}, a web server's 50 I/Os beside a database's 1000: the web server's p99 latency, "
+        f"relative to {RIVAL}",
         "≤",
         0.25,
         lambda cells: ratio(_p99(cells, OURS, "plain"), _p99(cells, RIVAL, "plain")),
@@ -91,18 +94,16 @@ def _jain(cell: Cell) -> float:
 
 
 def _p99(cells: Cells, scheduler: str, variant: str) -> float:
-    return find(cells, DEVICE, scheduler, variant).job("web").lat.p99
+    job = find(cells, DEVICE, scheduler, variant).job("web")
+    return job.lat.p99 if job.ios else math.nan
 
 
 def _aggressors() -> Iterator[Judgement]:
     for variant in AGGRESSORS:
-        text = f"{variant}: the web server's"
-        yield Judgement(
-            f"{variant}-service", f"{text} IOPS over those in plain", "≥", 1 - MOST_CHANGE, _over_plain(variant, _iops)
-        )
-        yield Judgement(
-            f"{variant}-p99", f"{text} p99 over that in plain", "≤", 1 + MOST_CHANGE, _over_plain(variant, _p99)
-        )
+        text = f"{OURS} on {DEVICE}, a web server beside a database; {VARIANTS[variant]}: the web server's"
+        service, p99 = _over_plain(variant, _iops), _over_plain(variant, _p99)
+        yield Judgement(f"{variant}-service", f"{text} IOPS, relative to those before", "≥", 1 - MOST_CHANGE, service)
+        yield Judgement(f"{variant}-p99", f"{text} p99 latency, relative to that before", "≤", 1 + MOST_CHANGE, p99)
 
 
 def _iops(cells: Cells, scheduler: str, variant: str) -> float:
@@ -118,7 +119,8 @@ def _alone() -> Judgement:
         fair, unfair = (find(cells, DEVICE, OURS, variant).job("database") for variant in ("alone", "alone-unfair"))
         return ratio(fair.iops, unfair.iops)
 
-    return Judgement("alone", "The database alone: IOPS over those with fairness off", "≥", 0.99, measure)
+    text = f"{OURS} on {DEVICE}, a database alone: IOPS, relative to those with fairness off"
+    return Judgement("alone", text, "≥", 0.99, measure)
 
 
 def figures(cells: Cells) -> list[Figure]:
@@ -213,5 +215,5 @@ def _aggressors_figure(cells: Cells) -> Iterator[Figure]:
         if bars:
             panels.append(Bars(f"{variant}: the web server's IOPS, % of those in plain", "%", bars))
     if panels:
-        text = "In these variants database and aggressor are in one cgroup, the web server is in another."
+        text = "But for the first, database and aggressor are in one cgroup, and the web server is in another."
         yield Figure("aggressors", "What an aggressor takes", text, tuple(panels))

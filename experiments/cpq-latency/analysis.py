@@ -4,11 +4,12 @@
 The paper's latencies are of its app1; of app2, beside background writes, it gives none.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Bar, Bars, Figure, Table, number
-from lab.result import Cell, Claim, Latency
+from lab.result import Cell, Latency
 
 OURS = "cpq"
 RIVAL = "mq-deadline"
@@ -32,9 +33,9 @@ PAPER_CPU = {"cpu-app1": (9.51, 9.87), "cpu-standard": (13.70, 13.88), "cpu-mixe
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Sequence[Judgement]:
     """What must hold on the paper's device, and of the CPU."""
-    return judge([*_tails(), *_medians(), *_costs()], cells)
+    return [*_tails(), *_medians(), *_costs()]
 
 
 def reader(cells: Cells, device: str, scheduler: str, variant: str) -> Latency:
@@ -52,11 +53,16 @@ def _against(variant: str, figure: Callable[[Latency], float]) -> Callable[[Cell
 def _tails() -> Iterator[Judgement]:
     paper = round(PAPER[OURS][4] / PAPER[RIVAL][4], 4)
     yield Judgement(
-        "p999-alone", f"app1: p99.9 over that under {RIVAL}", "≤", 1, _against("app1", lambda lat: lat.p999), paper
+        "p999-alone",
+        f"{OURS} on {DEVICE}, {TESTS['app1']}: p99.9 latency, relative to {RIVAL}",
+        "≤",
+        1,
+        _against("app1", lambda lat: lat.p999),
+        paper,
     )
     yield Judgement(
         "p999-beside-writes",
-        f"app2, beside background writes: p99.9 over that under {RIVAL}",
+        f"{OURS} on {DEVICE}, {TESTS['app2']}: p99.9 latency, relative to {RIVAL}",
         "≤",
         1 - LEAST_GAIN / 100,
         _against("app2", lambda lat: lat.p999),
@@ -68,22 +74,21 @@ def _medians() -> Iterator[Judgement]:
     paper = round(PAPER[OURS][1] / PAPER[RIVAL][1], 4)
     for variant, name in (("app1", "alone"), ("app2", "beside-writes")):
         measure = _against(variant, lambda lat: lat.p50)
-        yield Judgement(f"p50-{name}", f"{variant}: p50 over that under {RIVAL}", "≤", 1, measure, paper)
+        text = f"{OURS} on {DEVICE}, {TESTS[variant]}: median latency, relative to {RIVAL}"
+        yield Judgement(f"p50-{name}", text, "≤", 1, measure, paper)
 
 
 def added(cells: Cells, scheduler: str, variant: str) -> float:
-    """Instructions per I/O that a scheduler adds to none."""
-    return (
-        find(cells, "null", scheduler, variant).instructions_per_io
-        - find(cells, "null", "none", variant).instructions_per_io
-    )
+    """Instructions per I/O that a scheduler adds to none; NaN if there was none."""
+    with_it, without = (find(cells, "null", name, variant).instructions_per_io for name in (scheduler, "none"))
+    return with_it - without if with_it and without else math.nan
 
 
 def _costs() -> Iterator[Judgement]:
     for variant, title in CPU.items():
         yield Judgement(
             variant,
-            f"{title}: instructions added per I/O over those that {RIVAL} adds",
+            f"{OURS} on null_blk, the {title} workload: instructions that it adds to an I/O, relative to {RIVAL}",
             "≤",
             1,
             _cost(variant),

@@ -8,9 +8,9 @@ gives, which is +1.7 %; the claim is held against the larger figure.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Bar, Bars, Figure, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 OURS = "cpq"
 RIVAL = "mq-deadline"
@@ -62,9 +62,9 @@ def mean(cells: Cells, device: str, scheduler: str, suffix: str) -> float:
     return sum(against(cells, device, scheduler, name + suffix) - 1 for name in WORKLOADS) * 100 / len(WORKLOADS)
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Sequence[Judgement]:
     """What must hold on the paper's device."""
-    return judge([*_tests(), *_means()], cells)
+    return [*_tests(), *_means()]
 
 
 def _tests() -> Iterator[Judgement]:
@@ -73,7 +73,8 @@ def _tests() -> Iterator[Judgement]:
             contended = workload.contended[as_text]
             yield Judgement(
                 name + suffix,
-                f"{name + suffix}, {'contended' if contended else 'alone'}: IOPS over those under {RIVAL}",
+                f"{OURS} on {DEVICE}, {workload.title} as the paper's {'text' if as_text else 'appendix'} has it, "
+                f"{'contended' if contended else 'not contended'}: IOPS of the {workload.job} job, relative to {RIVAL}",
                 "≥",
                 LEAST_CONTENDED if contended else LEAST_ALONE,
                 _against(name + suffix),
@@ -86,10 +87,10 @@ def _against(variant: str) -> Callable[[Cells], float]:
 
 
 def _means() -> Iterator[Judgement]:
-    for suffix, source in (("", "the appendix"), (TEXT, "the text")):
+    for suffix, source in (("", "appendix"), (TEXT, "text")):
         yield Judgement(
             f"mean{suffix}",
-            f"Mean of the six differences to {RIVAL}, as {source} has them, in %",
+            f"{OURS} on {DEVICE}, six workloads as the paper's {source} has them: mean gain in IOPS over {RIVAL}, in %",
             "≥",
             LEAST_MEAN,
             _mean(suffix),

@@ -6,9 +6,9 @@ problem is still there, which is nothing to hold: the answer is a table. Split-D
 
 from collections.abc import Iterator, Sequence
 
-from lab.analysis import Missing, find, ratio
+from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Figure, Line, Lines, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 DEVICES = ("hdd", "ssd")
 SIZES = {"alone": 0, "16k": 16, "64k": 64, "256k": 256, "1m": 1024, "4m": 4096}
@@ -37,7 +37,7 @@ def growth(cells: Cells, device: str, scheduler: str, system: str) -> float:
     return ratio(*(fsync_ms(cells, device, scheduler, f"{size}{system}") for size in (LARGEST, LEAST)))
 
 
-def claims(_cells: Cells) -> list[Claim]:
+def judgements() -> Sequence[Judgement]:
     """None: what is asked is how the kernel is."""
     return []
 

@@ -3,28 +3,43 @@
 
 from collections.abc import Callable, Sequence
 
-from lab.analysis import Judgement, Missing, judge, ratio
+from lab.analysis import Judgement, Missing, ratio, worst
 from lab.figure import Figure, Line, Lines, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
-KNOB = "low_share"
+OURS, DEVICE, KNOB = "mq-prio", "ssd", "low_share"
+SETTINGS = (1, 2, 4, 8, 16, 32)
+"""The experiment's, in %."""
 MIXES = {"be-levels": "best effort 1 beside best effort 7", "classes": "real time beside idle"}
 
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Sequence[Judgement]:
     """What must hold at every setting of the knob."""
-    text = "ssd: the least the backup gets over its stated share, at every setting"
-    return judge([Judgement("low-share", text, "≥", 1, _least_share)], cells)
+    text = (
+        f"{OURS} on {DEVICE} with {KNOB} at {', '.join(map(str, SETTINGS[:-1]))} and {SETTINGS[-1]} %, a backup "
+        "beside a database, at best effort 7 beside 1 and idle beside real time: its least IOPS, relative to the "
+        "stated share of its IOPS alone"
+    )
+    return [Judgement("low-share", text, "≥", 1, _least_share, bound=True)]
 
 
 def _swept(cells: Cells, variant: str) -> list[Cell]:
     """The cells of a variant in the order of the knob; Missing if there are none."""
-    found = [cell for cell in cells if cell.variant == variant and KNOB in cell.tunables]
+    place = DEVICE, OURS, variant
+    found = [cell for cell in cells if (cell.device, cell.scheduler, cell.variant) == place and KNOB in cell.tunables]
     if not found:
-        raise Missing(variant)
+        raise Missing(*place)
     return sorted(found, key=_setting)
+
+
+def _whole(cells: Cells, variant: str) -> list[Cell]:
+    """The same; Missing if one of the experiment's settings was not measured."""
+    found = _swept(cells, variant)
+    if not {_setting(cell) for cell in found} >= set(SETTINGS):
+        raise Missing(DEVICE, OURS, variant)
+    return found
 
 
 def _setting(cell: Cell) -> int:
@@ -33,16 +48,13 @@ def _setting(cell: Cell) -> int:
 
 def _alone(cells: Cells, job: str, variant: str) -> float:
     """IOPS of a job that has the disk for itself, the best at any setting."""
-    return max(cell.job(job).iops for cell in _swept(cells, variant))
+    return worst(cell.job(job).iops for cell in _swept(cells, variant))
 
 
 def _least_share(cells: Cells) -> float:
-    alone = _alone(cells, "backup", "solo-backup")
-    return min(
-        ratio(cell.job("backup").spread.iops[0], alone * _setting(cell) / 100)
-        for mix in MIXES
-        for cell in _swept(cells, mix)
-    )
+    alone = worst(cell.job("backup").iops for cell in _whole(cells, "solo-backup"))
+    mixes = [cell for mix in MIXES for cell in _whole(cells, mix)]
+    return worst((ratio(cell.job("backup").iops, alone * _setting(cell) / 100) for cell in mixes), min)
 
 
 def figures(cells: Cells) -> list[Figure]:

@@ -5,11 +5,12 @@ The paper's figures are those of "Implement and Evaluate a Custom Disk Scheduler
 and IV: a virtual machine with Linux 6.5, an unknown disk, fio 3.28, one run of 15 seconds.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
-from lab.figure import Bar, Bars, Figure, Line, Lines, Table, number
-from lab.result import Cell, Claim, Job
+from lab.analysis import Judgement, Missing, find, ratio, worst
+from lab.figure import CUT, Bar, Bars, Column, Figure, Line, Lines, Overview, Table, number
+from lab.result import Cell, Job
 
 OURS = "mq-prio"
 BLIND = ("none", "mq-deadline", "mq-deadline-tuned", "kyber")
@@ -43,14 +44,15 @@ Cells = Sequence[Cell]
 Measure = Callable[[Cells], float]
 
 
-def claims(cells: Cells) -> list[Claim]:
-    """What must hold, for each device that was measured."""
-    wanted = [*_flash("ssd", ""), *_flash("emmc", "emmc-"), *_disk(), *_cost()]
-    return judge(wanted, cells)
+def judgements() -> Sequence[Judgement]:
+    """What must hold on each device."""
+    return [*_flash("ssd", ""), *_flash("emmc", "emmc-"), *_disk(), *_cost()]
 
 
 def _p99(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    return find(cells, device, scheduler, variant).job("database").lat.p99
+    """The database's; NaN if it did nothing."""
+    job = find(cells, device, scheduler, variant).job("database")
+    return job.lat.p99 if job.ios else math.nan
 
 
 def _iops(cells: Cells, device: str, scheduler: str, variant: str, name: str = "database") -> float:
@@ -66,7 +68,7 @@ def _separation(device: str) -> Measure:
 def _against(device: str, variant: str, rivals: Sequence[str]) -> Measure:
     """Our p99 over that of the best of the rivals."""
     return lambda cells: ratio(
-        _p99(cells, device, OURS, variant), min(_p99(cells, device, rival, variant) for rival in rivals)
+        _p99(cells, device, OURS, variant), worst((_p99(cells, device, rival, variant) for rival in rivals), min)
     )
 
 
@@ -79,19 +81,21 @@ def _low_against(device: str, variant: str, rival: str) -> Measure:
 def _against_solo(device: str, variant: str) -> Measure:
     """Our p99 over the lower of what the database sees alone, under no scheduler and under ours."""
     return lambda cells: ratio(
-        _p99(cells, device, OURS, variant), min(_p99(cells, device, name, "solo") for name in ("none", OURS))
+        _p99(cells, device, OURS, variant), worst((_p99(cells, device, name, "solo") for name in ("none", OURS)), min)
     )
 
 
+def _stated(cells: Cells, device: str) -> float:
+    """The backup's stated share in IOPS: of what it gets alone, low_share per cent."""
+    alone = find(cells, device, OURS, "solo-backup")
+    return alone.job("backup").iops * float(alone.settings.get("iosched/low_share", "nan")) / 100
+
+
 def _share(device: str) -> Measure:
-    """The least that the backup got of its stated share: of what it gets alone, low_share per cent."""
-
-    def measure(cells: Cells) -> float:
-        alone = find(cells, device, OURS, "solo-backup")
-        stated = alone.job("backup").iops * int(alone.settings["iosched/low_share"]) / 100
-        return min(ratio(find(cells, device, OURS, mix).job("backup").spread.iops[0], stated) for mix in READING)
-
-    return measure
+    """The least that the backup gets of its stated share."""
+    return lambda cells: worst(
+        (ratio(_iops(cells, device, OURS, mix, "backup"), _stated(cells, device)) for mix in READING), min
+    )
 
 
 def _oldest(device: str) -> Measure:
@@ -99,22 +103,22 @@ def _oldest(device: str) -> Measure:
     period."""
 
     def measure(cells: Cells) -> float:
-        alone = find(cells, device, OURS, "solo-backup")
-        stated = alone.job("backup").iops * int(alone.settings["iosched/low_share"]) / 100
-        bound = BACKUPS_IN_FLIGHT / stated + LONGEST_PERIOD_S
-        return max(find(cells, device, OURS, mix).job("backup").lat.max / 1e9 / bound for mix in READING)
+        bound = ratio(BACKUPS_IN_FLIGHT, _stated(cells, device)) + LONGEST_PERIOD_S
+        jobs = [find(cells, device, OURS, mix).job("backup") for mix in READING]
+        return worst(job.lat.max / 1e9 / bound if job.ios else math.nan for job in jobs)
 
     return measure
 
 
 def _flash(device: str, prefix: str) -> Iterator[Judgement]:
-    levels, tuned = f"{device}, levels 1 and 7", "mq-deadline-tuned"
+    tuned, ours = "mq-deadline-tuned", f"{OURS} on {device}"
+    levels = f"{ours}, a database at best effort 1 beside a backup at best effort 7"
     yield Judgement(
         f"{prefix}high-low-ratio", f"{levels}: the database's IOPS over the backup's", "≥", 3, _separation(device), 1.41
     )
     yield Judgement(
         f"{prefix}high-iops",
-        f"{levels}: the database's IOPS over those under mq-deadline",
+        f"{levels}: the database's IOPS, relative to mq-deadline",
         "≥",
         1.25,
         lambda cells: ratio(_iops(cells, device, OURS, "be-levels"), _iops(cells, device, "mq-deadline", "be-levels")),
@@ -122,7 +126,7 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
     )
     yield Judgement(
         f"{prefix}p99-beats-every-baseline",
-        f"{levels}: the database's p99 over that of the best baseline without levels",
+        f"{levels}: the database's p99 latency, relative to the best of {', '.join(BLIND)}",
         "≤",
         0.25,
         _against(device, "be-levels", BLIND),
@@ -130,32 +134,38 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
     )
     yield Judgement(
         f"{prefix}p99-below-bfq",
-        f"{levels}: the database's p99 over the better of bfq's and bfq-strict's",
+        f"{levels}: the database's p99 latency, relative to the better of bfq and bfq-strict",
         "<",
         1,
         _against(device, "be-levels", ("bfq", "bfq-strict")),
     )
+    backup = f"{ours}, a backup beside a database, at best effort 7 beside 1 and idle beside real time"
     yield Judgement(
-        f"{prefix}low-share", f"{device}: the least the backup gets over its stated share", "≥", 1, _share(device)
+        f"{prefix}low-share",
+        f"{backup}: its least IOPS, relative to the stated share (low_share) of its IOPS alone",
+        "≥",
+        1,
+        _share(device),
+        bound=True,
     )
     yield Judgement(
         f"{prefix}low-oldest",
-        f"{device}: the longest that a request of the backup took over the stated bound",
+        f"{backup}: the longest that a request of it took, relative to the stated bound",
         "≤",
         1,
         _oldest(device),
+        bound=True,
     )
-    for variant, text, limit in (
-        ("classes", f"{device}, RT and idle", 1.15),
-        ("classes-write", f"{device}, RT and idle that writes", 1.4),
-    ):
-        rival = f"over that under {tuned}"
+    for variant, writes, limit in (("classes", "", 1.15), ("classes-write", " that writes", 1.4)):
+        mix = f"{ours}, a real-time database beside an idle backup{writes}"
         p99, low = _against(device, variant, (tuned,)), _low_against(device, variant, tuned)
-        yield Judgement(f"{prefix}{variant}-p99", f"{text}: the database's p99 {rival}", "≤", limit, p99)
-        yield Judgement(f"{prefix}{variant}-low", f"{text}: the backup's throughput {rival}", "≥", 10, low)
+        text = f"{mix}: the database's p99 latency, relative to {tuned}"
+        yield Judgement(f"{prefix}{variant}-p99", text, "≤", limit, p99)
+        yield Judgement(f"{prefix}{variant}-low", f"{mix}: the backup's throughput, relative to {tuned}", "≥", 10, low)
     yield Judgement(
         f"{prefix}deep-p99",
-        f"{device}, RT and idle at depth 64 a job: the database's p99 over what it sees alone",
+        f"{ours}, a real-time database beside an idle backup with 128 requests in flight: the database's p99 latency, "
+        "relative to that alone",
         "≤",
         1.25,
         _against_solo(device, "classes-deep"),
@@ -163,13 +173,14 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
 
 
 def _disk() -> Iterator[Judgement]:
-    classes, tuned = "hdd, RT and idle", "mq-deadline-tuned"
+    classes, tuned = f"{OURS} on hdd, a real-time database beside an idle backup", "mq-deadline-tuned"
     p99, low = _against_solo("hdd", "classes"), _low_against("hdd", "classes", tuned)
-    yield Judgement("hdd-p99", f"{classes}: the database's p99 over what it sees alone", "≤", 1.1, p99)
-    yield Judgement("hdd-low", f"{classes}: the backup's throughput over that under {tuned}", "≥", 4, low)
+    yield Judgement("hdd-p99", f"{classes}: the database's p99 latency, relative to that alone", "≤", 1.1, p99)
+    yield Judgement("hdd-low", f"{classes}: the backup's throughput, relative to {tuned}", "≥", 4, low)
     yield Judgement(
         "hdd-high-low-ratio",
-        "hdd, levels 1 and 7: the database's IOPS over the backup's",
+        f"{OURS} on hdd, a database at best effort 1 beside a backup at best effort 7: the database's IOPS over the "
+        "backup's",
         "≥",
         3,
         _separation("hdd"),
@@ -177,7 +188,8 @@ def _disk() -> Iterator[Judgement]:
     )
     yield Judgement(
         "hdd-equal",
-        "hdd, two jobs of equal rank: their total throughput over that under mq-deadline",
+        f"{OURS} on hdd, a database and a backup that are both best effort 4: their total throughput, relative to "
+        "mq-deadline",
         "≥",
         0.9,
         lambda cells: ratio(_total(cells, OURS), _total(cells, "mq-deadline")),
@@ -191,25 +203,26 @@ def _total(cells: Cells, scheduler: str) -> float:
 def _cost() -> Iterator[Judgement]:
     yield Judgement(
         "uncontended",
-        "ssd, a job alone: the least of its IOPS over those under none, at every depth, high and low",
+        f"{OURS} on ssd, one job alone at depths 1 to 128, real time or idle: its least IOPS, relative to none",
         "≥",
         0.98,
         _uncontended,
+        bound=True,
     )
     yield Judgement(
         "cpu",
-        "instructions added to an I/O over those that mq-deadline adds: depth 1, depth 16, two ranks active, the worst",
+        f"{OURS} on null_blk, at depth 1, at depth 16 and with two ranks active: the most instructions that it adds "
+        "to an I/O, relative to mq-deadline",
         "≤",
         0.8,
-        lambda cells: max(ratio(_added(cells, OURS, name), _added(cells, "mq-deadline", name)) for name in CPU),
+        lambda cells: worst(ratio(_added(cells, OURS, name), _added(cells, "mq-deadline", name)) for name in CPU),
+        bound=True,
     )
 
 
 def _uncontended(cells: Cells) -> float:
-    return min(
-        ratio(_iops(cells, "ssd", OURS, variant, "load"), _iops(cells, "ssd", "none", variant, "load"))
-        for variant in _alone()
-    )
+    pairs = [[_iops(cells, "ssd", name, variant, "load") for name in (OURS, "none")] for variant in _alone()]
+    return worst((ratio(*pair) for pair in pairs), min)
 
 
 def _alone() -> list[str]:
@@ -217,21 +230,69 @@ def _alone() -> list[str]:
 
 
 def _added(cells: Cells, scheduler: str, variant: str) -> float:
-    """Instructions that a scheduler adds to each I/O."""
-    return (
-        find(cells, "null", scheduler, variant).instructions_per_io
-        - find(cells, "null", "none", variant).instructions_per_io
-    )
+    """Instructions that a scheduler adds to each I/O; NaN if there was none."""
+    with_it, without = (find(cells, "null", name, variant).instructions_per_io for name in (scheduler, "none"))
+    return with_it - without if with_it and without else math.nan
 
 
 def figures(cells: Cells) -> list[Figure]:
     """The paper's figures and tables with ours beside them, for each device measured."""
     devices = list(dict.fromkeys(cell.device for cell in cells if cell.variant in MIXES))
-    drawn = [_across(devices, cells)] if len(devices) > 1 else []
+    drawn = [*_opening(devices, cells), *([_across(devices, cells)] if len(devices) > 1 else [])]
     for device in devices:
         here = [cell for cell in cells if cell.device == device]
         drawn += [_tables(device, here, len(devices) == 1), _tail(device, here), *_paper_figures(device, here)]
     return drawn + [figure for figure in (_cpu_figure(cells), _alone_figure(cells)) if figure.panels]
+
+
+def _opening(devices: Sequence[str], cells: Cells) -> Iterator[Figure]:
+    """The paper's mix on the first device, at a glance: what the database keeps, and what the backup still moves."""
+    device = next((name for name in devices if _having(_on(name, cells), "be-levels", "backup")), "")
+    shown = [cell for cell in _on(device, cells) if cell.variant == "be-levels"]
+    if not shown:
+        return
+    high, low = [cell.job("database") for cell in shown], [cell.job("backup") for cell in shown]
+    alone = next((job for _, job in _having(_on(device, cells), "solo", "database")), None)
+    measures = (
+        Column(
+            "The database's reads a second",
+            "more is better",
+            tuple(job.iops for job in high),
+            alone.iops if alone else None,
+        ),
+        Column(
+            "Its p99 latency, ms",
+            "less is better",
+            tuple(job.lat.p99 / 1e6 for job in high),
+            alone.lat.p99 / 1e6 if alone else None,
+        ),
+        Column("The backup, MB/s", "what it still moves", tuple(job.bytes_per_s / 1e6 for job in low)),
+    )
+    title = f"A database beside a backup on {device}"
+    kept = [_kept(cell, alone) for cell in shown if alone and _label(cell) == OURS]
+    yield Figure(
+        "opening",
+        "".join(kept) or title,
+        "Each row is a scheduler. The database reads 4 KiB at random with best effort 1. The backup reads 128 KiB in "
+        "sequence with best effort 7. The dashed line is the database without the backup. 99 of 100 reads take no "
+        f"longer than the p99. A bar with a gap is cut at {CUT} times the dashed line.",
+        (Overview(title, tuple(map(_label, shown)), measures, "alone", _marked(shown)),),
+        opening=True,
+    )
+
+
+def _on(device: str, cells: Cells) -> list[Cell]:
+    return [cell for cell in cells if cell.device == device]
+
+
+def _kept(cell: Cell, alone: Job) -> str:
+    """What the database keeps under a scheduler, in a sentence."""
+    job = cell.job("database")
+    speed, tail = number(ratio(job.iops, alone.iops) * 100), number(ratio(job.lat.p99, alone.lat.p99))
+    return (
+        f"Beside a backup on {cell.device}, a database under {cell.scheduler} keeps {speed} % of its speed, and "
+        f"its p99 is {tail} times that alone"
+    )
 
 
 def _across(devices: Sequence[str], cells: Cells) -> Figure:
@@ -250,6 +311,7 @@ def _across(devices: Sequence[str], cells: Cells) -> Figure:
             frozenset(index for index, name in enumerate(schedulers) if name == OURS),
         )
         for mix in READING
+        if len({cell.device for cell in cells if cell.variant == mix}) > 1
     )
     return Figure(
         "devices",

@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figs 6, 13 and 16 of the split-level paper: how a reader's throughput varies with what a throttled neighbour does.
 
-The neighbour costs the reader what his rate is, if it is kept: then all 14 workloads leave the reader the same.
+The neighbour costs the reader what its rate is, if it is kept: then all 14 workloads leave the reader the same. What
+the neighbour has of its rate is what the scheduler charged it.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from statistics import fmean, pstdev
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio, worst
 from lab.figure import Figure, Line, Lines, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 OURS, RIVAL = "split-token", "scs-token"
 LIMITS = {"io.max": "-io-max", "io.cost": "-io-cost"}
 """mq-deadline with what the kernel has of its own: how its variants end."""
 DEVICES = ("hdd", "ssd")
 SIZES = {"4k": 4, "16k": 16, "64k": 64, "256k": 256, "1m": 1024, "4m": 4096, "16m": 16384}
-"""KiB that the neighbour reads or writes in sequence before he goes elsewhere."""
+"""KiB that the neighbour reads or writes in sequence before it goes elsewhere."""
 WORKLOADS = tuple(f"{operation}-{size}" for operation in ("read", "write") for size in SIZES)
 SYSTEMS = {"": "ext4", "-xfs": "XFS"}
 MOST = {"": 0.035, "-xfs": 0.05}
-"""The reader's standard deviation over the workloads, as a part of his throughput alone."""
+"""The reader's standard deviation over the workloads, as a part of its throughput alone."""
+USED = 0.9
+"""The least part of its rate that the neighbour uses: it always has more to do."""
+RATE = 1e7
+"""The neighbour's, normalised bytes a second."""
 LEAST = 4.0
 """How many times the rival's deviation is ours."""
 SOLO = 138.0
@@ -32,25 +37,32 @@ PAPER = {(RIVAL, ""): 41.0, (OURS, ""): 7.0, (OURS, "-xfs"): 12.8}
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     for device in DEVICES:
         for system, text in SYSTEMS.items():
             yield Judgement(
                 f"{text.lower()}-{device}",
-                f"{device}, {text}: the reader's standard deviation over his throughput alone",
+                f"{OURS} on {device}, {text}, beside 14 workloads of a neighbour with a rate of 10 MB/s: standard "
+                "deviation of a reader's throughput over the workloads, relative to its throughput alone",
                 "≤",
                 MOST[system],
                 partial(deviation, device=device, scheduler=OURS, system=system),
                 round(PAPER[OURS, system] / SOLO, 3),
             )
+            yield Judgement(
+                f"{text.lower()}-rate-{device}",
+                f"{OURS} on {device}, {text}, 14 workloads of a neighbour with a rate of 10 MB/s: the least part of "
+                "its rate that it uses",
+                "≥",
+                USED,
+                partial(used, device=device, system=system),
+                bound=True,
+            )
         yield Judgement(
             f"{RIVAL}-{device}",
-            f"{device}, ext4: the reader's standard deviation with {RIVAL} over that with {OURS}",
+            f"{RIVAL} on {device}, ext4, beside 14 workloads of a neighbour with a rate of 10 MB/s: standard "
+            f"deviation of a reader's throughput over the workloads, relative to {OURS}",
             "≥",
             LEAST,
             partial(_times, device=device),
@@ -66,6 +78,12 @@ def readers(cells: Cells, device: str, scheduler: str, system: str) -> list[floa
 def deviation(cells: Cells, device: str, scheduler: str, system: str) -> float:
     """The standard deviation of the reader's throughput, as a part of that alone."""
     return ratio(pstdev(readers(cells, device, scheduler, system)), _alone(cells, device, scheduler, system))
+
+
+def used(cells: Cells, device: str, system: str) -> float:
+    """The least part of its rate that the neighbour uses in any workload, by the scheduler's account."""
+    found = (find(cells, device, OURS, name + system) for name in WORKLOADS)
+    return worst((cell.readings.get("paid", 0) / RATE for cell in found), min)
 
 
 def _times(cells: Cells, device: str) -> float:

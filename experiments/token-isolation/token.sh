@@ -35,6 +35,8 @@ else
 	sysctl -qw vm.dirty_ratio=95 vm.dirty_background_ratio=90
 fi
 
+DRIVE=/sys/kernel/config/simdisk/d0
+BUCKETS=/sys/kernel/debug/block/${DEV#/dev/}/sched/buckets
 weights
 # By its memory cgroup the kernel's own limits know who made a page dirty.
 [ -z "$LIMIT" ] || echo +memory >"$G/cgroup.subtree_control"
@@ -43,13 +45,14 @@ mkdir "$G/a" "$G/b"
 [ ! -e "$G/b/io.sluice.weight" ] || echo 100 >"$G/b/io.sluice.weight"
 
 # share RATE: io.cost has no rates but weights: B's is so much of what the disk can, and A has a cgroup as well. What it can
-# is said with the figures by which the split framework knows drives of its kind.
+# is said with the figures by which the split framework knows drives of its kind, as much slower as this one is made.
 share() {
-	bps=126000000 model="rbps=126000000 rseqiops=30000 rrandiops=76 wbps=126000000 wseqiops=30000 wrandiops=76"
-	if [ "$(cat "$Q/rotational")" = 0 ]; then
-		bps=250000000
-		model="rbps=250000000 rseqiops=60000 rrandiops=35000 wbps=70000000 wseqiops=17000 wrandiops=6600"
-	fi
+	slowdown=$(cat "$DRIVE/slowdown")
+	set -- "$1" 126000000 30000 76 126000000 30000 76
+	[ "$(cat "$Q/rotational")" = 1 ] || set -- "$1" 250000000 60000 35000 70000000 17000 6600
+	bps=$(($2 / slowdown))
+	model="rbps=$bps rseqiops=$(($3 / slowdown)) rrandiops=$(($4 / slowdown))"
+	model="$model wbps=$(($5 / slowdown)) wseqiops=$(($6 / slowdown)) wrandiops=$(($7 / slowdown))"
 	echo "$(cat "$Q/../dev") ctrl=user model=linear $model" >"$G/io.cost.model"
 	echo "$(cat "$Q/../dev") enable=1 ctrl=user rpct=0 rlat=0 wpct=0 wlat=0 min=100 max=100" >"$G/io.cost.qos"
 	weight=$((10000 * $1 / bps))
@@ -127,12 +130,51 @@ throttled() {
 	esac
 }
 
+milliseconds() {
+	echo $(($(date +%s%N) / 1000000))
+}
+
+# bucket: of B, its tokens and what it was charged; nothing before B's first I/O.
+bucket() {
+	awk -v cgroup="$(stat -c %i "$G/b")" '$1 == cgroup { print $3, $4 }' "$BUCKETS"
+}
+
+# note_begin: wait for B's first I/O, until A is measured.
+note_begin() {
+	for _ in $(seq $((WARM * 50))); do
+		[ -z "$(bucket)" ] || break
+		sleep 0.02
+	done
+	milliseconds >/tmp/begun
+}
+
+# account: what B has paid for, normalised bytes a second from its first I/O to its end. A debt isn't paid yet; data that
+# is dirty is charged when it is written.
+account() {
+	[ -n "$(bucket)" ] || return 0
+	[ -e /tmp/ended ] || milliseconds >/tmp/ended
+	sync
+	# shellcheck disable=SC2046
+	set -- $(bucket)
+	[ "$1" -lt 0 ] || set -- 0 "$2"
+	echo "paid $((($1 + $2) * 1000 / ($(cat /tmp/ended) - $(cat /tmp/begun))))" >/out/readings
+}
+
 measure() {
-	[ -z "$LOAD" ] || throttled &
+	accounted=
+	if [ -n "$LOAD" ] && [ -z "$MEMORY" ] && grep -qF "[split-token]" "$Q/scheduler"; then
+		accounted=1
+	fi
+	[ -z "$LOAD" ] || {
+		(throttled)
+		milliseconds >/tmp/ended
+	} &
 	b=$!
+	[ -z "$accounted" ] || note_begin &
 	(job unthrottled a --filename=/tmp/mnt/f0 --size=8g --rw=read --bs=128k --ramp_time="$WARM" --runtime="$RUNTIME")
 	# B has ended by itself, but for what a large debt holds.
 	sleep "$WARM"
+	[ -z "$accounted" ] || account
 	limit max
 	wait $b
 }

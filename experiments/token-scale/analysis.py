@@ -9,9 +9,9 @@ the machine, and nothing is claimed of it; a table answers it.
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio, worst
 from lab.figure import Figure, Line, Lines, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 OURS = "split-token"
 DEVICES = ("hdd", "ssd")
@@ -21,6 +21,8 @@ RATE = 1e6
 """The threads', normalised bytes a second."""
 MOST = 0.02
 """How far the reader's throughput may be from that beside one thread."""
+USED = 0.9
+"""The least part of their rate that the threads use: they always have more to read."""
 PAPER = 0.017
 """Section 5.3: the most that it varies."""
 PAPER_GOAL = 101.7
@@ -31,27 +33,40 @@ AS_MUCH = 0.9
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     for device in DEVICES:
         yield Judgement(
             f"read-seq-{device}",
-            f"{device}, sequential reads: the reader's throughput beside more threads, at most from that beside one",
+            f"{OURS} on {device}, beside 8 to 1024 sequential readers that share a rate of 1 MB/s: largest relative "
+            "change of another reader's throughput from that beside one of them",
             "≤",
             MOST,
             partial(variation, device=device, scheduler=OURS, load="read-seq"),
             PAPER,
+            bound=True,
+        )
+        yield Judgement(
+            f"read-seq-rate-{device}",
+            f"{OURS} on {device}, 1 to 1024 sequential readers that share a rate of 1 MB/s: the least part of the "
+            "rate that they use",
+            "≥",
+            USED,
+            partial(used, device=device, load="read-seq"),
+            bound=True,
         )
 
 
 def variation(cells: Cells, device: str, scheduler: str, load: str) -> float:
     """How far the reader's throughput is from that beside one thread, at most; Missing if a number was not measured."""
     one, *more = (_rate(cells, device, scheduler, f"{load}-{threads}") for threads in THREADS)
-    return max(abs(ratio(rate, one) - 1) for rate in more)
+    return worst(abs(ratio(rate, one) - 1) for rate in more)
+
+
+def used(cells: Cells, device: str, load: str) -> float:
+    """The least part of their rate that the threads use, at any number of them."""
+    found = (find(cells, device, OURS, f"{load}-{threads}") for threads in THREADS)
+    return worst((cell.readings.get("paid", 0) / RATE for cell in found), min)
 
 
 def _rate(cells: Cells, device: str, scheduler: str, variant: str) -> float:

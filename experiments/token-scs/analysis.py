@@ -4,12 +4,13 @@
 The reader should lose the rate and no more. What the neighbour finds in memory costs no disk and should not be limited.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Bar, Bars, Figure, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 OURS, RIVAL = "split-token", "scs-token"
 LIMITS = {"io.max": "-io-max", "io.cost": "-io-cost"}
@@ -17,38 +18,54 @@ LIMITS = {"io.max": "-io-max", "io.cost": "-io-cost"}
 DEVICES = ("hdd", "ssd")
 DISK = ("read-seq", "read-rand", "write-seq", "write-rand")
 MEMORY = ("read-mem", "write-mem")
-WORKLOADS = ("read-mem", "read-seq", "read-rand", "write-mem", "write-seq", "write-rand")
+WORKLOADS = {
+    "read-mem": "reads cached data",
+    "read-seq": "reads in sequence",
+    "read-rand": "reads at random",
+    "write-mem": "writes over dirty data",
+    "write-seq": "writes in sequence",
+    "write-rand": "writes at random",
+}
 RATE = 1e6
 """The neighbour's, normalised bytes a second."""
 NEAR = 2.0
 """How many points the reader's slowdown may be from the target."""
+USED = 0.9
+"""What part of its rate the neighbour uses where it needs the disk: it always has more to do."""
 LEAST = 0.95
-"""What part of his throughput without a rate the neighbour must have in memory."""
+"""What part of its throughput without a rate the neighbour must have in memory."""
 PAPER_TARGET, PAPER_MEMORY = 0.7, {"read-mem": 2.3, "write-mem": 837.0}
 """Section 5.3: % of 138 MB/s; how many times as fast as with SCS-Token the neighbour is."""
 
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     for device in DEVICES:
-        for variant in WORKLOADS:
+        for variant, does in WORKLOADS.items():
             yield Judgement(
                 f"{variant}-{device}",
-                f"{device}, {variant}: the reader's slowdown, points from its target",
+                f"{OURS} on {device}, beside a neighbour with a rate of 1 MB/s that {does}: distance "
+                "of a reader's slowdown from the rate's part of its throughput alone, in points",
                 "≤",
                 NEAR,
                 partial(off, device=device, scheduler=OURS, variant=variant),
             )
+        for variant in DISK:
+            yield Judgement(
+                f"{variant}-rate-{device}",
+                f"{OURS} on {device}, a neighbour with a rate of 1 MB/s that {WORKLOADS[variant]}: the part of its "
+                "rate that it uses",
+                "≥",
+                USED,
+                partial(used, device=device, variant=variant),
+            )
         for variant in MEMORY:
             yield Judgement(
                 f"{variant}-free-{device}",
-                f"{device}, {variant}: the neighbour's throughput over that without a rate",
+                f"{OURS} on {device}, a neighbour with a rate of 1 MB/s that {WORKLOADS[variant]}: its throughput, "
+                "relative to that without a rate",
                 "≥",
                 LEAST,
                 partial(kept, device=device, scheduler=OURS, variant=variant),
@@ -56,13 +73,13 @@ def _judgements() -> Iterator[Judgement]:
 
 
 def slowdown(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """How much of his throughput alone the reader loses, in %."""
+    """How much of its throughput alone the reader loses, in %."""
     beside = _beside(cells, device, scheduler, variant).job("unthrottled")
     return 100 - ratio(beside.bytes_per_s, _alone(cells, device, scheduler)) * 100
 
 
 def target(cells: Cells, device: str, scheduler: str) -> float:
-    """How much he should lose, in %: the rate."""
+    """How much it should lose, in %: the rate."""
     return ratio(RATE, _alone(cells, device, scheduler)) * 100
 
 
@@ -72,9 +89,18 @@ def off(cells: Cells, device: str, scheduler: str, variant: str) -> float:
 
 
 def kept(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """What part of his throughput without a rate the neighbour has."""
+    """What part of its throughput without a rate the neighbour has."""
     own, free = (find(cells, device, scheduler, name).job("throttled") for name in (variant, f"free-{variant}"))
     return ratio(own.bytes_per_s, free.bytes_per_s)
+
+
+def used(cells: Cells, device: str, variant: str) -> float:
+    """What part of its rate the neighbour uses, by the scheduler's account; NaN if it did nothing.
+
+    Not by its bytes: a read in sequence beside another reader's costs a seek.
+    """
+    cell = find(cells, device, OURS, variant)
+    return cell.readings.get("paid", 0) / RATE if cell.job("throttled").ios else math.nan
 
 
 def _beside(cells: Cells, device: str, scheduler: str, variant: str) -> Cell:

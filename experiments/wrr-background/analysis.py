@@ -8,9 +8,9 @@ keeps the foreground's performance.
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Bar, Bars, Figure, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 DEVICE = "nvme"
 NEEDS = {"wrr-16": ("16:1", 0.85), "wrr-128": ("128:1", 0.95)}
@@ -32,23 +32,21 @@ WAYS = {
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     for variant, (weights, least) in NEEDS.items():
         yield Judgement(
             variant,
-            f"{weights}: the part of its reads alone that the foreground keeps",
+            f"nvme with weights {weights}, beside a background with twice as many reads in flight: the foreground's "
+            "throughput, relative to that alone",
             "≥",
             least,
             partial(kept, variant=variant, scheduler="none"),
         )
     yield Judgement(
         "in-turn",
-        "in turn: the part of its reads alone that the foreground keeps",
+        "nvme that fetches in turn, beside a background with twice as many reads in flight: the foreground's "
+        "throughput, relative to that alone",
         "≤",
         DECLINE,
         partial(kept, variant="in-turn", scheduler="none"),
@@ -63,7 +61,7 @@ def kept(cells: Cells, variant: str, scheduler: str) -> float:
 
 def _rate(cells: Cells, variant: str, scheduler: str, name: str) -> float:
     """Bytes a second."""
-    return find(cells, DEVICE, scheduler, variant).readings[name]
+    return find(cells, DEVICE, scheduler, variant).readings.get(name, 0)
 
 
 def figures(cells: Cells) -> list[Figure]:

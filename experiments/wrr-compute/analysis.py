@@ -8,36 +8,41 @@ guest's processors, which share one stream of instructions: a real machine would
 
 from collections.abc import Iterator, Sequence
 
-from lab.analysis import Judgement, Missing, find, judge, ratio
+from lab.analysis import Judgement, Missing, find, ratio, worst
 from lab.figure import Bar, Bars, Figure, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 DEVICE = "nvme"
 WEIGHTS = {"high": 64, "low": 8}
 OFF = 0.03
 """How far a share may be from its weight's."""
 MORE = 1.8
-"""With two processors, how many times as much it has at least: reads take a part of both."""
+"""With two processors, how many times as much processor time it has at least: reads take a part of both."""
 WAYS = {("everywhere", "none"): "all cores", ("affinity", "none"): "a core each"}
 """Variant and scheduler, and what they stand for."""
 
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
     yield Judgement(
         "compute",
-        "the processors that it has to compute over those that its priority's core gives it",
+        "nvme with weights 64 and 8, two processors: processor time of an application that computes and reads, "
+        "relative to that when each application is confined to one processor",
         "≥",
         MORE,
-        lambda cells: ratio(*(_readings(cells, variant)["compute"] for variant, _ in WAYS)),
+        lambda cells: ratio(*(_readings(cells, variant).get("compute", 0) for variant, _ in WAYS)),
     )
-    yield Judgement("shares", "the share that is farthest from its weight's, as a part of that", "≤", OFF, _off)
+    yield Judgement(
+        "shares",
+        "nvme with weights 64 and 8, two applications that read at random on two processors: largest relative "
+        "deviation of an application's share of the bytes from its weight's",
+        "≤",
+        OFF,
+        _off,
+        bound=True,
+    )
 
 
 def _readings(cells: Cells, variant: str) -> dict[str, float]:
@@ -46,8 +51,8 @@ def _readings(cells: Cells, variant: str) -> dict[str, float]:
 
 def _off(cells: Cells, variant: str = "everywhere") -> float:
     found = _readings(cells, variant)
-    total = sum(found[name] for name in WEIGHTS)
-    return max(abs(found[name] / total * sum(WEIGHTS.values()) / weight - 1) for name, weight in WEIGHTS.items())
+    shares = {name: ratio(found.get(name, 0), sum(found.get(one, 0) for one in WEIGHTS)) for name in WEIGHTS}
+    return worst(abs(shares[name] * sum(WEIGHTS.values()) / weight - 1) for name, weight in WEIGHTS.items())
 
 
 def figures(cells: Cells) -> list[Figure]:

@@ -7,9 +7,9 @@ by a cgroup's weight.
 
 from collections.abc import Iterator, Sequence
 
-from lab.analysis import Judgement, Missing, find, judge
+from lab.analysis import Judgement, Missing, find, ratio, worst
 from lab.figure import Bar, Bars, Figure, Panel, Table, number
-from lab.result import Cell, Claim
+from lab.result import Cell
 
 DEVICE = "nvme"
 WEIGHTS = {"high": 64, "medium": 32, "low": 8}
@@ -30,13 +30,17 @@ WAYS = {
 Cells = Sequence[Cell]
 
 
-def claims(cells: Cells) -> list[Claim]:
+def judgements() -> Iterator[Judgement]:
     """What must hold."""
-    return judge(_judgements(), cells)
-
-
-def _judgements() -> Iterator[Judgement]:
-    yield Judgement("shares", "the share that is farthest from its weight's, as a part of that", "≤", OFF, _ours)
+    yield Judgement(
+        "shares",
+        "nvme with weights 64, 32 and 8, three applications that read at random: largest relative deviation of an "
+        "application's share of the bytes from its weight's",
+        "≤",
+        OFF,
+        _ours,
+        bound=True,
+    )
 
 
 def _ours(cells: Cells) -> float:
@@ -46,9 +50,8 @@ def _ours(cells: Cells) -> float:
 def off(cells: Cells, variant: str, scheduler: str) -> float:
     """How far a share is from its weight's, as a part of that, at most; Missing if it was not measured."""
     found = find(cells, DEVICE, scheduler, variant).readings
-    return max(
-        abs(found[name] / sum(found.values()) * sum(WEIGHTS.values()) / weight - 1) for name, weight in WEIGHTS.items()
-    )
+    shares = {name: ratio(found.get(name, 0), sum(found.values())) for name in WEIGHTS}
+    return worst(abs(shares[name] * sum(WEIGHTS.values()) / weight - 1) for name, weight in WEIGHTS.items())
 
 
 def figures(cells: Cells) -> list[Figure]:
