@@ -1,26 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# The verbs. Each prepares what it needs; a second run starts at once.
+# The verbs. Each prepares what it needs, and says what it installs before it does.
+# Times are for two slow processors, the first time; what has been measured is not measured again.
 
-.PHONY: bench check check-full modules style install
+.PHONY: help bench bench-all check check-full modules style install
 
-# The main job: every scheduler beside every other on the database-and-backup mix.
-bench:
+help: ## what there is, and how long it takes
+	@sed -n 's/^\([a-z-]*\):.* ## /  make \1	/p' Makefile | expand -t 22
+
+bench: ## the main job, every scheduler on the database-and-backup mix: 10 minutes, then 10 seconds
+	./sluice run bench
+
+bench-all: ## the same with every cell and claim, in longer runs: 2 hours
 	./sluice run prio-mix prio-devices
 
-check: style
-	./sluice test
+# What has passed before with the same inputs is not run again. T=mq-prio: only tests
+# whose names have that, as pytest's -k.
+check: style ## style and the tests: half an hour, then 3 minutes; T=mq-prio: those of one area
+	./sluice test $(if $(T),-k '$(T)')
 
-# As check, with the tests that take long.
-check-full: style
-	./sluice test --full
+check-full: style ## the same with the tests that take long, on a debug kernel too: hours
+	./sluice test --full $(if $(T),-k '$(T)')
 
-# The modules for every kernel of the lab.
-modules:
+modules: ## the modules for every kernel of the lab: 5 minutes
 	./sluice build
 
-style:
+style: ## every checker of style over the whole tree: 5 minutes, then 1
 	./sluice style
 
-# Builds for the running kernel, from its own headers, and installs.
-install:
+install: ## builds the modules for the running kernel and installs them, as root: 1 minute
 	$(MAKE) -C kernel install

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The figures in README and docs/, written from results, with the versions and the sources that they hold for.
+
+docs/claims.md has a section for each experiment: its claims, each with the last value that was measured. In README and
+in the pages of docs/ a block begins with the line `<!-- figures: EXPERIMENT: TABLE -->`; the rows of that table follow.
+A section or a block ends with a stamp: the digest of the results, the versions, and the key of the sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from lab import analysis, cache, description, image, modules, report, result, study
+from lab.description import Experiment
+from lab.errors import UsageError
+from lab.figure import Table, number
+from lab.result import NOT_JUDGED, Cell, Claim, Result
+from lab.schedulers import SCHEDULERS
+
+TOP = Path(__file__).parent.parent
+CLAIMS = TOP / "docs/claims.md"
+HEAD = """\
+# What is claimed
+
+Each experiment below judges its own claims and ends with status 0 only if all hold. `./sluice docs` writes this page
+from the results of the last runs. The interval is that of the mean over the seeds, at 95 %. Where a claim states a
+bound, each run must keep it, and the interval is from the lowest figure to the highest. The column "paper" has what the
+paper printed that the experiment repeats. A dash stands for a figure that has not been measured since the page is
+generated.
+"""
+COLUMNS = "| claim | needs | paper | measured | interval | state |\n|---|---|---|---|---|---|\n"
+BLOCK = re.compile(r"(<!-- figures: ([\w-]+): (.+?) -->\n)(.*?)(<!-- end: (.*?) -->)", re.DOTALL)
+SOURCES = re.compile(r"sources ([0-9a-f]{16})")
+EARLIER = "from earlier sources"
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A place whose figures are not those of the sources, and what brings it up to date."""
+
+    place: str
+    command: str
+
+
+def write(folder: Path) -> list[Path]:
+    """Write docs/claims.md and the blocks from the results below a folder; returns the files that changed."""
+    found = {path.parent.name: result.read(path) for path in sorted(folder.glob("*/results.json"))}
+    if not found:
+        raise UsageError(f"there are no results below {folder}", "make bench")
+    texts = {page: _with_blocks(page.read_text(encoding="utf-8"), found) for page in pages()}
+    texts[CLAIMS] = claims(found)
+    changed = [page for page, text in texts.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
+    for page in changed:
+        page.write_text(texts[page], encoding="utf-8")
+    return changed
+
+
+def pages() -> list[Path]:
+    """The pages that may have blocks."""
+    return [TOP / "README.md", *sorted(path for path in (TOP / "docs").glob("*.md") if path != CLAIMS)]
+
+
+def stale() -> list[Stale]:
+    """The blocks, and the sections of docs/claims.md, that other sources gave and that don't say so."""
+    places = [
+        Stale(f"{page.name}, {block[2]}: {block[3]}", f"./sluice run {block[2]} && ./sluice docs")
+        for page in pages()
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8"))
+        if _key_in(block[6]) != sources(block[2])
+    ]
+    kept = _sections(CLAIMS.read_text(encoding="utf-8"))
+    return places + [
+        Stale(f"docs/claims.md, {name}", "./sluice docs")
+        for name in description.names()
+        if section(name, None, kept.get(name, "")) != kept.get(name, "")
+    ]
+
+
+def claims(found: dict[str, Result]) -> str:
+    """docs/claims.md: of experiments without results it keeps the values that it has."""
+    kept = _sections(CLAIMS.read_text(encoding="utf-8")) if CLAIMS.exists() else {}
+    parts = [section(name, found.get(name), kept.get(name, "")) for name in description.names()]
+    return HEAD + "".join(f"\n{part}" for part in parts if part)
+
+
+def section(name: str, found: Result | None, kept: str) -> str:
+    """An experiment's section: from a result of all its cells, else with the values of the section that is kept."""
+    experiment = description.load(name)
+    if found and _whole(experiment, found):
+        rows = [_row(claim) for claim in found.claims]
+        stamp = f"Measured with {_stamp(name, found)}."
+    else:
+        values = dict(re.findall(r"\(`([\w-]+)`\) (\|.*)$", kept, re.MULTILINE))
+        rows = [_row(claim, values.get(claim.id, "")) for claim in _claims_of(experiment)]
+        stamp = _marked(name, next(iter(re.findall(r"^Measured .*$", kept, re.MULTILINE)), ""))
+    if not rows:
+        return ""
+    text = f"## {name}\n\n{experiment.question.strip()}\n\n    ./sluice run {name}\n\n{COLUMNS}{''.join(rows)}"
+    return text + (f"\n{stamp}\n" if stamp else "")
+
+
+def _sections(text: str) -> dict[str, str]:
+    """The sections of docs/claims.md by name, each ending in one line feed."""
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in parts}
+
+
+def _marked(name: str, stamp: str) -> str:
+    """A stamp that says so where its sources were others."""
+    if not stamp or EARLIER in stamp or _key_in(stamp) == sources(name):
+        return stamp
+    return stamp.replace("Measured", f"Measured {EARLIER}", 1)
+
+
+def _claims_of(experiment: Experiment) -> Iterator[Claim]:
+    """The claims that a run of the whole experiment judges, without their values."""
+    cells = study.planned(experiment)
+    for judgement in analysis.load_of(experiment.name).judgements():
+        if analysis.belongs(judgement, cells):
+            yield judgement.claim(NOT_JUDGED)
+
+
+def _whole(experiment: Experiment, found: Result) -> bool:
+    """Whether a result has every cell of its experiment, with the knobs as they are."""
+    return set(map(_place, study.planned(experiment))) == set(map(_place, found.cells))
+
+
+def _place(cell: Cell) -> tuple[str, ...]:
+    return cell.device, cell.scheduler, cell.variant, report.tunables(cell)
+
+
+def _row(claim: Claim, values: str = "") -> str:
+    """A row of the table, with the values that are kept where they were held against the same limit."""
+    paper = "" if claim.paper is None else number(claim.paper)
+    if not values.startswith(f"| {claim.limit} | {paper} |"):
+        state = "–" if claim.state == NOT_JUDGED else claim.state
+        values = f"| {claim.limit} | {paper} | {report.measured(claim)} | {report.between(claim)} | {state} |"
+    return f"| {claim.text} (`{claim.id}`) {values}\n"
+
+
+def _with_blocks(text: str, found: dict[str, Result]) -> str:
+    """A page with the tables of its blocks whose experiment has results; UsageError if there is no such table."""
+
+    def fill(block: re.Match[str]) -> str:
+        start, name, title = block[1], block[2], block[3]
+        if name not in found:
+            return block[0]
+        panels = [panel for figure in report.figures(found[name]) for panel in figure.panels]
+        tables = [panel for panel in panels if isinstance(panel, Table) and panel.title.startswith(title)]
+        if not tables:
+            raise UsageError(f"{name} has no table that begins with {title!r}", f"./sluice report results/{name}")
+        out = StringIO()
+        report.show_tables(tables[:1], Console(file=out, width=report.WIDTH))
+        rows = "\n".join(f"    {line}".rstrip() for line in out.getvalue().strip().splitlines())
+        return f"{start}\n{rows}\n\n<!-- end: {_stamp(name, found[name])} -->"
+
+    return BLOCK.sub(fill, text)
+
+
+def _stamp(name: str, found: Result) -> str:
+    """What figures hold for: versions, digest, sources."""
+    kernels = ", ".join(dict.fromkeys(cell.kernel for cell in found.cells))
+    emulator = found.machine["emulator"].removeprefix("QEMU emulator version ")
+    versions = ", ".join([f"Linux {kernels}", f"QEMU {emulator}", *filter(None, [found.machine.get("fio")])])
+    return f"{versions}; {found.digest}; sources {sources(name)}"
+
+
+def _key_in(stamp: str) -> str:
+    match = SOURCES.search(stamp)
+    return match[1] if match else ""
+
+
+def sources(name: str) -> str:
+    """Names what of this tree an experiment's runs are made from: its folder, the guest's scripts, its modules."""
+    experiment = description.load(name)
+    wanted = {module for scheduler in experiment.schedulers for module in SCHEDULERS[scheduler].modules}
+    paths = [*sorted(set(_module_sources(wanted))), *sorted(image.GUEST.iterdir())]
+    described = repr((experiment.variants, experiment.device, experiment.sweep, experiment.seconds))
+    described += repr([SCHEDULERS[scheduler] for scheduler in experiment.schedulers])
+    data = [described, *(part for path in paths for part in (path.name, path.read_bytes()))]
+    return cache.key(*data, *(part for file, text in sorted(experiment.files.items()) for part in (file, text)))
+
+
+def _module_sources(wanted: Iterable[str]) -> Iterator[Path]:
+    """The C files of modules, by kernel/Kbuild, with every header beside one; all of simdisk/ and compat/."""
+    folders = set()
+    text = (modules.SOURCES / "Kbuild").read_text(encoding="utf-8")
+    for name, rest in re.findall(r"^([\w-]+)-y := (.*)$", text, re.MULTILINE):
+        prefix = "".join(re.findall(r"addprefix (\S+),", rest))
+        if name in wanted:
+            objects = [modules.SOURCES / f"{prefix}{part}.c" for part in re.findall(r"([\w/-]+)\.o", rest)]
+            folders |= {path.parent for path in objects}
+            yield from objects
+    for folder in folders:
+        yield from folder.glob("*.h")
+    for name in ("simdisk", "compat"):
+        yield from (modules.SOURCES / name).glob("*.[chs]*")
