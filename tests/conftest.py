@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all tests share: --full, and one set-up before the first test that needs a guest."""
+"""What all tests share: --full and --fresh, what they cost, and one set-up before the first one that needs a guest."""
 
 from __future__ import annotations
 
 import pytest
+from costs import Costs
 
-from lab import kernels, setup
+from lab import kernels, passes, setup
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --full."""
+    """Add --full and --fresh."""
     parser.addoption("--full", action="store_true", help="run the long tests too")
+    parser.addoption("--fresh", action="store_true", help="ignore kept passes")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say what the mark means."""
+    """Say what the marks mean."""
     config.addinivalue_line("markers", "full: takes minutes; runs with --full (make check-full)")
+    config.addinivalue_line("markers", "limit(seconds): of CPU time, which the test's guest may take")
+    passes.fresh = config.getoption("--fresh")
+    config.pluginmanager.register(Costs(config))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Made-up cells of the priority mix, for the tests of what is built on results."""
 
-from lab import fio
-from lab.result import Cell, Job, Latency, Result, Spread, Window
+from collections.abc import Sequence
+
+from lab import analysis, fio
+from lab.analysis import Analysis, Measured
+from lab.result import Cell, Claim, Cpu, Job, Latency, Result, Spread, Window
 
 MIXES = ("solo", "be-levels", "classes", "be-levels-write", "classes-write", "classes-deep", "equal")
 ALONE = tuple(f"alone-{rank}-{depth}" for rank in ("high", "low") for depth in (1, 8, 32, 128))
@@ -27,6 +30,12 @@ SIDES = {
     "bfq-strict": (14000, 5.0, 30),
     "mq-prio": (13591, 2.74, 53),
 }
+
+
+def judged(about: Analysis, cells: Sequence[Cell], planned: Sequence[Cell] = ()) -> list[Claim]:
+    """What an analysis says of cells each of which had two equal runs."""
+    measured = [Measured(cell, (cell, cell)) for cell in cells]
+    return [verdict.claim for verdict in analysis.verdicts(about, measured, planned)]
 
 
 def latency(p99_ms: float) -> Latency:
@@ -64,7 +73,7 @@ def cell(device: str, scheduler: str, variant: str) -> Cell:
         {},
         variant,
         jobs,
-        cost,
+        Cpu(cost),
         settings,
         10,
         ("a", "b"),

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 import samples
+from msgspec.structs import replace
+from samples import judged
 
-from lab import analysis, experiment, fio, report, result
-from lab.experiment import Choice
+from lab import analysis, description, fio, plan, report, result
 from lab.figure import Table
-from lab.result import Cell, Job, Window
+from lab.plan import Choice
+from lab.result import Cell, Cpu, Job, Window
 
 SIX = analysis.load_of("cpq-six")
 LATENCY = analysis.load_of("cpq-latency")
@@ -27,11 +28,11 @@ COSTS = ("cpu-app1", "cpu-standard", "cpu-mixed")
 
 def cell(scheduler: str, variant: str, *jobs: Job, device: str = "emmc", cost: float = 0.0) -> Cell:
     settings = {"iosched/max_tgroup_io_ratio": "50"} if scheduler == "cpq" else {}
-    return Cell("6.12.1", device, {"profile": device}, scheduler, {}, variant, jobs, cost, settings, 4, ("key",))
+    return Cell("6.12.1", device, {"profile": device}, scheduler, {}, variant, jobs, Cpu(cost), settings, 4, ("key",))
 
 
 def failing(about: analysis.Analysis, cells: Sequence[Cell]) -> set[str]:
-    return {claim.id for claim in about.claims(cells) if not claim.holds}
+    return {claim.id for claim in judged(about, cells) if not claim.holds}
 
 
 def tables(about: analysis.Analysis, cells: Sequence[Cell]) -> dict[str, Table]:
@@ -61,7 +62,7 @@ def six(gains: dict[str, float], device: str = "emmc") -> list[Cell]:
 
 
 def test_six_holds_where_nothing_is_lost() -> None:
-    claims = {claim.id: claim for claim in SIX.claims(six({}))}
+    claims = {claim.id: claim for claim in judged(SIX, six({}))}
     assert set(claims) == {*ALONE, *CONTENDED, "mean", "mean-text"}
     assert all(claim.holds for claim in claims.values())
     assert claims["ionice-high"].paper == pytest.approx(0.9836)
@@ -86,7 +87,7 @@ def test_six_fails_where_the_mean_is_low() -> None:
 
 
 def test_six_is_judged_on_the_paper_s_device_only() -> None:
-    assert SIX.claims(six({}, "ssd")) == []
+    assert judged(SIX, six({}, "ssd")) == []
 
 
 def test_six_shows_the_paper_s_figures_and_what_the_writers_got() -> None:
@@ -99,7 +100,7 @@ def test_six_shows_the_paper_s_figures_and_what_the_writers_got() -> None:
 
 def test_six_of_a_part_has_no_mean() -> None:
     some = [one for one in six({}) if one.variant in ("app1", "app2")]
-    assert {claim.id for claim in SIX.claims(some)} == {"app1", "app2"}
+    assert {claim.id for claim in judged(SIX, some)} == {"app1", "app2"}
     assert [row[0] for row in tables(SIX, some)["IOPS on emmc, and % against mq-deadline"].rows] == ["app1", "app2"]
 
 
@@ -125,7 +126,7 @@ def latency(alone: float = 1.0, beside: float = 0.9, median: float = 1.0, added:
 
 
 def test_latency_holds_where_the_tail_is_shorter() -> None:
-    assert len(LATENCY.claims(latency())) == 7
+    assert len(judged(LATENCY, latency())) == 7
     assert failing(LATENCY, latency()) == set()
 
 
@@ -164,7 +165,7 @@ def fairness(**changed: tuple[float, float]) -> list[Cell]:
     found = []
     for scheduler in SCHEDULERS:
         ours = scheduler == "cpq"
-        for variant in ("plain", "hungry", "fork", "io-uring", "page-cache"):
+        for variant in ("plain", "hungry", *FAIRNESS.AGGRESSORS):  # type: ignore[attr-defined]
             usual = (5500.0 if variant == "hungry" else 4800.0, 14.0) if ours else (1000.0, 66.0)
             iops, p99 = changed.get(variant.replace("-", "_"), usual) if ours else usual
             jobs = [steady("database", 11000 - iops, 100.0), steady("web", iops, p99, 2)]
@@ -178,8 +179,8 @@ def fairness(**changed: tuple[float, float]) -> list[Cell]:
 
 
 def test_fairness_holds_where_the_web_server_has_its_share() -> None:
-    claims = {claim.id: claim for claim in FAIRNESS.claims(fairness())}
-    assert len(claims) == 10
+    claims = {claim.id: claim for claim in judged(FAIRNESS, fairness())}
+    assert len(claims) == 12
     assert all(claim.holds for claim in claims.values())
     assert claims["web-share"].measured == pytest.approx(4800 / 11000)
     assert claims["web-share"].paper == pytest.approx(50 / 1050, abs=1e-4)
@@ -192,6 +193,7 @@ def test_fairness_holds_where_the_web_server_has_its_share() -> None:
         ({"plain": (4800.0, 16.6)}, {"web-p99"}),
         ({"hungry": (4100.0, 14.0)}, {"jain"}),
         ({"fork": (4300.0, 14.0)}, {"fork-service"}),
+        ({"fork_thread_groups": (4300.0, 15.5)}, {"fork-thread-groups-service", "fork-thread-groups-p99"}),
         ({"io_uring": (4800.0, 15.5)}, {"io-uring-p99"}),
         ({"page_cache": (4300.0, 15.5)}, {"page-cache-service", "page-cache-p99"}),
         ({"alone": (10880.0, 100.0)}, {"alone"}),
@@ -233,17 +235,17 @@ def test_a_page_can_be_made(name: str, cells: list[Cell]) -> None:
 
 
 def test_the_contract_names() -> None:
-    six_names = {variant.name for variant in experiment.load("cpq-six").variants}
+    six_names = {variant.name for variant in description.load("cpq-six").variants}
     assert six_names == {
         name + kind
         for name in ("standard", "ionice-low", "ionice-high", "mixed", "app1", "app2")
         for kind in ("", "-text")
     }
-    assert {variant.name for variant in experiment.load("cpq-fairness").variants} >= {
+    assert {variant.name for variant in description.load("cpq-fairness").variants} >= {
         "plain",
         "fork",
         "io-uring",
         "page-cache",
     }
     for name in ("cpq-six", "cpq-latency"):
-        assert {point.device for point in experiment.points(experiment.load(name), Choice())} >= {"emmc", "ssd", "hdd"}
+        assert {point.device for point in plan.points(description.load(name), Choice())} >= {"emmc", "ssd", "hdd"}

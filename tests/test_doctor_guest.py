@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from planted_disk import examine
 
-from lab import doctor, job, kernels, modules
+from lab import doctor, job, kernels, modules, passes
 from lab.disk import CLASSES
 
 # see NAME SECONDS FIO_OPTION…: run fio, and copy what the doctor reads, as it is at the start and at the end of that
@@ -196,6 +196,7 @@ def findings(folder: Path) -> list[doctor.Finding]:
     return doctor.judge(examine("simdisk-d0", roots, lambda tid: ranks.get(tid, 0)))
 
 
+LIMIT_S = 1800
 # Five minutes each; hdd has most of the cases.
 GUESTS = [
     pytest.param(profile, name, marks=[] if (profile, name) == ("hdd", kernels.DEFAULT) else pytest.mark.full)
@@ -205,12 +206,14 @@ GUESTS = [
 
 
 @pytest.mark.usefixtures("lab")
+@pytest.mark.limit(LIMIT_S)
 @pytest.mark.parametrize(("profile", "kernel"), GUESTS)
 def test_what_holds_a_disk_back_is_found(profile: str, kernel: str, tmp_path: Path) -> None:
     """In each case what was spoiled and nothing else; nothing where nothing was."""
     cases = CASES[profile]
     script = "".join(case.script(name, *DRIVES[profile]) for name, case in cases.items())
-    outcome = job.run(job.Job(kernel, HEAD + script + "expect_dmesg_clean\n", modules.build(kernel), cpu_limit_s=600))
+    files = modules.needed(modules.build(kernel), ["simdisk", "mq-prio", "cpq"])
+    outcome = passes.outcome(job.Job(kernel, HEAD + script + "expect_dmesg_clean\n", files, cpu_limit_s=LIMIT_S))
     assert outcome.status == 0, outcome.files["stderr"].decode()
     for path, data in outcome.files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,9 +76,44 @@ def test_modules(name: str) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
+def test_a_change_of_one_module_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the tests that load only others keep their passes."""
+    before, out = modules.build(kernels.DEFAULT), tmp_path / "out"
+    shutil.copytree(modules.SOURCES, tmp_path / "kernel")
+    with (tmp_path / "kernel/elevator/cpq.c").open("a", encoding="utf-8") as source:
+        source.write("static int __used planted;\n")
+    out.mkdir()
+    monkeypatch.setattr(modules, "SOURCES", tmp_path / "kernel")
+    modules.make(kernels.get(kernels.DEFAULT), out, "modules")
+    toolbox.run(["sh", "-euc", modules.STRIP], toolbox.Sandbox(rw={"/tmp/out": out}))
+    after = {path.name: path.read_bytes() for path in out.rglob("*.ko")}
+    assert {name for name in before if after[name] != before[name]} == {"cpq.ko"}
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("name", kernels.names())
 def test_same_bytes_elsewhere(name: str, tmp_path: Path) -> None:
     """The folder in which modules are built leaves no trace in them."""
     modules.make(kernels.get(name), tmp_path, "O=/tmp/out/elsewhere", "modules")
     toolbox.run(["sh", "-euc", modules.STRIP], toolbox.Sandbox(rw={"/tmp/out": tmp_path}))
     assert {path.name: path.read_bytes() for path in tmp_path.rglob("*.ko")} == modules.build(name)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
+def test_same_bytes_of_a_part(tmp_path: Path) -> None:
+    """A module is the same, whether it is built with all others or without those that it doesn't need."""
+    modules.make(kernels.get(kernels.DEFAULT), tmp_path, "MODULES=mq-prio.o simdisk/", "modules")
+    toolbox.run(["sh", "-euc", modules.STRIP], toolbox.Sandbox(rw={"/tmp/out": tmp_path}))
+    built = {path.name: path.read_bytes() for path in tmp_path.rglob("*.ko")}
+    assert built == modules.build(kernels.DEFAULT, "mq-prio", "simdisk")
+    assert built.items() <= modules.build(kernels.DEFAULT).items()
+
+
+def test_every_module_is_known() -> None:
+    """What kernel/Kbuild makes and what the lab asks for are the same."""
+    text = (modules.SOURCES / "Kbuild").read_text(encoding="utf-8").replace("\\\n", " ")
+    every = re.search(r"^every := (.*)$", text, re.MULTILINE)
+    assert every is not None
+    assert set(re.findall(r"[\w-]+(?:\.o|/)(?= |\)|$)", every[1])) == set(modules.OBJECTS.values())

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every script of tests/guest in a guest, on every kernel: it passes, and the kernel has nothing to complain about.
+"""Every script of tests/guest in a guest: it passes, and the kernel has nothing to complain about.
 
-The head of a script may say: `# kernels: 6.12` (only there), `# schedulers: mq-prio cpq` (with each, as $SCHEDULER;
-on other kernels than the default the first alone, the rest is long),
-`# cpus: 2`, `# limit: 300` (CPU seconds), `# full` (long), `# dmesg: PATTERN` (complaints that the test provokes),
-`# debug` (where there may be a deadlock: on the debug kernel too, which is long), `# nvme: wrr=on` (with a controller
-of these properties, on a QEMU that is built for it; long).
+The head of a script may say: `# modules: cpq` (Sluice's that it loads, besides simdisk and what these depend on),
+`# kernels: 6.12` (only there), `# each` (on each kernel also in make check, else only on the default one),
+`# schedulers: mq-prio cpq` (with each, as $SCHEDULER), `# cpus: 2`, `# limit: 3600` (CPU seconds), `# full` (long),
+`# dmesg: PATTERN` (complaints that the test provokes), `# debug` (where there may be a deadlock: on the debug kernel
+too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import iolat, job, kernels, modules
+from lab import iolat, job, kernels, modules, passes
 from lab.image import GUEST
 
 # CPU seconds that a guest with the debug kernel takes for one of another.
@@ -30,10 +30,12 @@ SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
 class Head:
     """What the head of a script asks for."""
 
+    modules: tuple[str, ...] = ()
     kernels: tuple[str, ...] = kernels.names()
     schedulers: tuple[str, ...] = ()
     cpus: int = 1
-    limit: float = 300.0
+    limit: float = job.CPU_LIMIT_S
+    each: bool = False
     full: bool = False
     debug: bool = False
     dmesg: str = ""
@@ -42,23 +44,20 @@ class Head:
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    said = dict(re.findall(r"^# (kernels|schedulers|cpus|limit|dmesg|nvme): (.+)$", text, re.MULTILINE))
-    words = re.findall(r"^# (full|debug)$", text, re.MULTILINE)
+    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|dmesg|nvme): (.+)$", text, re.MULTILINE))
+    words = re.findall(r"^# (each|full|debug)$", text, re.MULTILINE)
     return Head(
+        tuple(said.get("modules", "").split()),
         tuple(said.get("kernels", " ".join(kernels.names())).split()),
         tuple(said.get("schedulers", "").split()),
         int(said.get("cpus", 1)),
-        float(said.get("limit", 300)),
+        float(said.get("limit", job.CPU_LIMIT_S)),
+        "each" in words,
         "full" in words,
         "debug" in words,
         said.get("dmesg", ""),
         said.get("nvme", ""),
     )
-
-
-def with_scheduler(text: str, scheduler: str) -> str:
-    """A script that is run with one of the schedulers that it asks for."""
-    return f"SCHEDULER={scheduler}\n{text}" if scheduler else text
 
 
 def complaints(dmesg: str, expected: str = "") -> list[str]:
@@ -69,10 +68,9 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
     return [line for line in trouble if not (expected and re.search(expected, line))]
 
 
-def is_long(told: Head, kernel: str, scheduler: str) -> bool:
-    """Whether only check-full runs it: of several schedulers all are tried on one kernel, and one on the others."""
-    others = kernel != kernels.DEFAULT and scheduler not in ("", *told.schedulers[:1])
-    return told.full or bool(told.nvme) or others or kernel == kernels.DEBUG.name
+def is_long(told: Head, kernel: str) -> bool:
+    """Whether only check-full runs it."""
+    return told.full or bool(told.nvme) or not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
 
 
 def cases() -> list[object]:
@@ -84,7 +82,7 @@ def cases() -> list[object]:
             kernel,
             scheduler,
             id="-".join(filter(None, (script.stem, scheduler, kernel))),
-            marks=[pytest.mark.full] if is_long(told, kernel, scheduler) else [],
+            marks=[pytest.mark.limit(told.limit), *([pytest.mark.full] if is_long(told, kernel) else [])],
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
@@ -92,13 +90,11 @@ def cases() -> list[object]:
     ]
 
 
-@pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("script", "kernel", "scheduler"), cases())
-def test_guest(script: Path, kernel: str, scheduler: str) -> None:
-    """Run one script in one guest."""
-    text = with_scheduler(script.read_text(encoding="utf-8"), scheduler)
+def make_job(script: Path, kernel: str, scheduler: str = "") -> job.Job:
+    """A script's job, with the modules and programs that it needs and no others."""
+    text = script.read_text(encoding="utf-8")
     told = head(text)
-    files = {**modules.build(kernel), **{path.name: path.read_bytes() for path in script.parent.glob("*.fio")}}
+    files = modules.needed(modules.build(kernel), ["simdisk", *told.modules, *filter(None, [scheduler])])
     if script.name.startswith("iolat-"):
         files |= iolat.build()
     if script.name == "with.sh":
@@ -106,28 +102,38 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
     if told.nvme:
         files |= {f"lab/{name}": (LAB / name).read_bytes() for name in ("__init__.py", "errors.py", "wrr.py")}
     limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1)
-    outcome = job.run(job.Job(kernel, text, files, told.cpus, limit, told.nvme))
+    return job.Job(kernel, f"SCHEDULER={scheduler}\n{text}" if scheduler else text, files, told.cpus, limit, told.nvme)
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(("script", "kernel", "scheduler"), cases())
+def test_guest(script: Path, kernel: str, scheduler: str) -> None:
+    """Run one script in one guest."""
+    told = head(script.read_text(encoding="utf-8"))
+    one = make_job(script, kernel, scheduler)
+    outcome = passes.outcome(one)
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:
         pytest.skip(outcome.files["skip"].decode().strip())
-    assert outcome.status == 0, f"{said['stdout']}\n{said['stderr']}\n{outcome.dmesg[-4000:]}"
-    assert not complaints(outcome.dmesg, told.dmesg), outcome.dmesg[-8000:]
+    told_all = f"{said['stdout']}\n{said['stderr']}\n{outcome.dmesg[-8000:]}"
+    assert outcome.status == 0, f"{told_all}\n   try: {job.repeat(one)}"
+    assert not complaints(outcome.dmesg, told.dmesg), f"{told_all}\n   try: {job.repeat(one)}"
 
 
 def test_head_is_read() -> None:
-    text = "#!/bin/sh\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# full\n# debug\n# dmesg: I/O error\n"
-    text += "# nvme: wrr=on\n"
-    assert head(text) == Head(("6.1",), ("bfq", "cpq"), 2, 300.0, True, True, "I/O error", "wrr=on")
+    text = "#!/bin/sh\n# modules: afq wrr\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# limit: 3600\n# each\n"
+    text += "# full\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n"
+    wanted = Head(("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, True, "I/O error", "wrr=on")
+    assert head(text) == wanted
     assert head("echo") == Head()
 
 
-def test_of_several_schedulers_one_is_tried_on_each_kernel() -> None:
-    told = head("# schedulers: bfq cpq")
-    assert [is_long(told, *of) for of in (("6.12", "bfq"), ("6.12", "cpq"), ("6.1", "bfq"))] == [False] * 3
-    assert is_long(told, "6.1", "cpq")
-    assert not is_long(Head(), "6.1", "")
-    assert is_long(Head(debug=True), kernels.DEBUG.name, "")
-    assert is_long(Head(nvme="wrr=on"), kernels.DEFAULT, "")
+def test_other_kernels_are_long_but_for_what_is_for_each() -> None:
+    debug = kernels.DEBUG.name
+    assert [is_long(Head(), name) for name in ("6.1", "6.12", debug)] == [True, False, True]
+    assert [is_long(Head(each=True, debug=True), name) for name in ("6.1", "6.12", debug)] == [False, False, True]
+    assert is_long(Head(full=True, each=True), "6.12")
+    assert is_long(Head(nvme="wrr=on"), "6.12")
 
 
 def test_complaints_are_found_and_excused() -> None:

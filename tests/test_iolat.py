@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import samples
+from msgspec.structs import replace
 
-from lab import experiment, iolat, report, result
+from lab import description, iolat, plan, report, result
 from lab.errors import LabError
-from lab.experiment import Choice
 from lab.figure import Table
+from lab.plan import Choice
 
 
 def stage(*values: int) -> dict[str, Any]:
@@ -75,7 +75,8 @@ def test_the_cost_is_what_is_left_of_the_iops() -> None:
 def watched() -> result.Result:
     found = samples.result()
     seen = iolat.seen([printed(("be", 1, (1000, 3000)), ("be", 7, (90000,)))])
-    cells = tuple(replace(cell, stages=seen, watched={"database": 0.97, "backup": 1.01}) for cell in found.cells[:2])
+    found_in = {"stages": seen.pop("all"), "stages_by": seen}
+    cells = tuple(replace(cell, **found_in, watched={"database": 0.97, "backup": 1.01}) for cell in found.cells[:2])
     return replace(found, cells=cells)
 
 
@@ -83,8 +84,8 @@ def test_results_keep_the_stages_and_change_nothing_without() -> None:
     found = watched()
     again = result.from_json(json.loads(result.dumps(found)))
     assert again == found and again.digest == found.digest
-    assert set(found.cells[0].to_json()["stages"]) == set(iolat.STAGES)
-    assert "stages" not in samples.cells()[0].to_json()
+    assert set(found.body()["cells"][0]["stages"]) == set(iolat.STAGES)
+    assert "stages" not in samples.result().body()["cells"][0]
 
 
 def test_the_report_shows_stages_and_what_watching_cost() -> None:
@@ -101,8 +102,8 @@ def test_the_report_shows_stages_and_what_watching_cost() -> None:
 
 def test_each_run_is_done_again_with_iolat_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iolat, "build", lambda: {"iolat": b"program"})
-    found = experiment.load("prio-mix")
-    point = experiment.points(found, Choice(schedulers=("none",)))[0]
-    alone, seen = (experiment.make_job(found, point, 1, {}, watched) for watched in (False, True))
+    found = description.load("prio-mix")
+    point = plan.points(found, Choice(schedulers=("none",)))[0]
+    alone, seen = (plan.make_job(found, point, 1, {}, watched) for watched in (False, True))
     assert "iolat" not in alone.files and "WATCH" not in alone.script
     assert "iolat" in seen.files and "export WATCH='--json --all" in seen.script

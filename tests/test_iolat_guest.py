@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from lab import iolat, job, kernels, modules, toolbox
+from lab import iolat, job, kernels, modules, passes, toolbox
 
 SCRIPT = r"""
 . ./lib.sh
@@ -73,18 +73,19 @@ end_watch
 """
 
 
-@pytest.fixture(scope="module", params=kernels.names())
+@pytest.fixture(params=kernels.names())
 def printed(request: pytest.FixtureRequest, lab: None) -> Mapping[str, str]:
     """What iolat printed in a guest, by the name of the format."""
     kernel = request.param
-    outcome = job.run(job.Job(kernel, SCRIPT, {**modules.build(kernel), **iolat.build()}, cpu_limit_s=120))
+    files = modules.needed(modules.build(kernel), ["simdisk"]) | iolat.build()
+    outcome = passes.outcome(job.Job(kernel, SCRIPT, files))
     assert outcome.status == 0, outcome.files["stderr"].decode()
     return {name: data.decode() for name, data in outcome.files.items()}
 
 
 def test_jq_reads_json_and_finds_every_io(printed: Mapping[str, str]) -> None:
     query = '[.rows[] | select(.op == "read" or .op == "write") | .ios] | add'
-    found = toolbox.run(["jq", query], stdin=printed["json"].encode())
+    found = toolbox.run(["jq", query], toolbox.Sandbox(root=toolbox.workshop()), stdin=printed["json"].encode())
     assert int(found) == 40
 
 

@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab import cli
+from lab import cli, description, plan
+from lab.devices import DEVICES
+from lab.schedulers import SCHEDULERS
 
 TOP = Path(__file__).parent.parent
 NEEDED = (
@@ -53,6 +58,9 @@ def _cli(*args: str) -> int:
         (["compare", "/nowhere", "/nowhere"], "results.json"),
         (["shell", "--kernel", "2.4"], "6.12"),
         (["shell", "--device", "floppy"], "hdd"),
+        (["shell", "--job", "feed"], "no failed job called 'feed'; there are none"),
+        (["shell", "--job", "feed", "--device", "ssd"], "not allowed with argument"),
+        (["list", "exeriments"], "experiments"),
     ],
 )
 def test_a_wrong_command_is_refused_at_once(
@@ -61,15 +69,39 @@ def test_a_wrong_command_is_refused_at_once(
     """Exit status 2, before anything is set up."""
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
     assert _cli(*args) == 2
-    assert told in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert told in said
+    assert re.search(r"\n   try: (\./sluice |the command that failed)", said)
     assert not list(tmp_path.iterdir())
 
 
 def test_list_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """The name is the first word of its line."""
     assert _cli("list") == 0
-    assert "prio-mix" in capsys.readouterr().out
+    words = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert words == [
+        *("experiments:", *description.names()),
+        *("devices:", *DEVICES),
+        *("schedulers:", *SCHEDULERS),
+        *("kernels:", "6.1", "6.12"),
+    ]
     assert _cli("list", "kernels") == 0
-    assert capsys.readouterr().out == "kernels: 6.1 6.12\n"
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["6.1", "6.12"]
+
+
+def test_list_tells_what_an_experiment_asks_and_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert _cli("list", "experiments") == 0
+    (mix,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("prio-mix ")]
+    minutes = plan.rough_cpu_s(description.load("prio-mix")) / 60 / 2
+    assert re.fullmatch(rf"prio-mix +about +{minutes:.0f} min  Does a database keep its speed .* still moves\?", mix)
+
+
+def test_watched_runs_count_twice() -> None:
+    latency = description.load("blog-latency")
+    assert plan.rough_cpu_s(latency) == 2 * plan.rough_cpu_s(replace(latency, iolat=None)) > 0
 
 
 def _host(folder: Path, *programs: str) -> dict[str, str]:
@@ -88,7 +120,7 @@ def _host(folder: Path, *programs: str) -> dict[str, str]:
 @pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's launcher asks sudo")
 def test_the_launcher_says_what_it_installs_and_why_it_cannot(tmp_path: Path) -> None:
     env = _host(tmp_path, *NEEDED)
-    done = subprocess.run([TOP / "sluice", "list"], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run([TOP / "sluice", "run", "prio-mix"], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     first, *rest = done.stderr.splitlines()
     assert first.startswith("sluice: installs on this host with apt-get:")
@@ -98,18 +130,49 @@ def test_the_launcher_says_what_it_installs_and_why_it_cannot(tmp_path: Path) ->
     assert rest[1].startswith("   try: apt-get install ")
 
 
-def test_the_doctor_runs_where_there_is_nothing_but_python(tmp_path: Path) -> None:
-    """No package, no Python environment, no cache, no byte code beside the sources."""
-    tree = tmp_path / "tree"
-    (tree / "lab").mkdir(parents=True)
+def _tree(folder: Path) -> Path:
+    """A clone of what the launcher needs, without byte code."""
+    tree = folder / "tree"
+    for name in ("lab", "experiments"):
+        shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(TOP / "sluice", tree)
-    for source in (TOP / "lab").glob("*.py"):
-        shutil.copy(source, tree / "lab")
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "told"),
+    [
+        ("--help", 0, "COMMAND"),
+        ("run --help", 0, "EXPERIMENT"),
+        ("list", 0, "prio-mix"),
+        ("list experiments", 0, "Does a database keep its speed"),
+        ("doctor nonsense", 2, "sluice: nonsense is no disk or partition\n   try: "),
+        ("", 2, "COMMAND"),
+        ("frobnicate", 2, "invalid choice: 'frobnicate'"),
+        ("run prio-mix --frob", 2, "unrecognized arguments: --frob"),
+        ("run prio-mix -j none", 2, "'none' is no positive number"),
+        ("run prio-mx", 2, "the nearest is 'prio-mix'"),
+        ("run prio-mix --device floppy", 2, "no device called 'floppy'"),
+        ("run prio-mix --scheduler bfg", 2, "the nearest is 'bfq'"),
+        ("run prio-mix --set low_shar=1", 2, "the nearest is 'low_share'"),
+        ("shell --kernel 2.4", 2, "no kernel called '2.4'"),
+        ("report /nowhere", 2, "/nowhere holds no results.json"),
+    ],
+)
+def test_where_there_is_nothing_but_python_an_answer_installs_nothing(
+    tmp_path: Path, command: str, status: int, told: str
+) -> None:
+    """No package, no Python environment, no cache, no byte code beside the sources; in less than a second."""
+    tree = _tree(tmp_path)
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab/__init__.py").write_text("raise RuntimeError('a folder of the same name')")
     there = set(tree.rglob("*"))
     env = _host(tmp_path, "bash", "env", "dirname", "readlink")
-    done = subprocess.run([tree / "sluice", "doctor", "nonsense"], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr.startswith("sluice: nonsense is no disk or partition\n   try: ")
+    before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    line = [str(tree / "sluice"), *command.split()]
+    done = subprocess.run(line, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before < 1
+    assert (done.returncode, told in done.stdout + done.stderr) == (status, True), done.stderr
     assert not (tmp_path / "cache").exists()
     assert set(tree.rglob("*")) == there
 
@@ -127,17 +190,32 @@ def test_with_runs_where_there_is_no_python(tmp_path: Path) -> None:
     assert done.stderr == "sluice: --rate 10MB: no rate from 1KiB/s to 8GiB/s\n   try: --rate 10MB/s\n"
 
 
-def test_the_doctor_refuses_a_python_that_is_too_old(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["doctor", "list", "run"])
+def test_a_python_that_is_too_old_is_refused(tmp_path: Path, command: str) -> None:
     env = _host(tmp_path, "bash", "env", "dirname", "readlink")
     (tmp_path / "python3").unlink()
-    command: list[str | Path] = [TOP / "sluice", "doctor", "sda"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 3
-    assert done.stderr == "sluice: python3 is not installed\n   try: apt-get install python3\n"
     (tmp_path / "python3").write_text(
         '#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2\nexit 1\n', encoding="utf-8"
     )
     (tmp_path / "python3").chmod(0o755)
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run([TOP / "sluice", command], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "needs Python 3.11 or later, this is Python 3.9.2" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "list", "--help", "frobnicate"])
+def test_without_python_nothing_is_installed_for_what_needs_nothing_else(tmp_path: Path, command: str) -> None:
+    env = _host(tmp_path, "bash", "env", "dirname", "readlink")
+    (tmp_path / "python3").unlink()
+    done = subprocess.run([TOP / "sluice", command], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "sluice: python3 is not installed\n   try: apt-get install python3\n"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's launcher asks sudo")
+def test_without_python_a_run_installs_it(tmp_path: Path) -> None:
+    env = _host(tmp_path, *NEEDED)
+    (tmp_path / "python3").unlink()
+    done = subprocess.run([TOP / "sluice", "run", "prio-mix"], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert re.search(r"installs on this host with apt-get: .*\bpython3\b", done.stderr)

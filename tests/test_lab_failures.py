@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -58,10 +60,11 @@ def test_a_guest_that_fails_is_a_sentence(script: str, kind: type[LabError], wha
     with pytest.raises(kind, match=what) as caught:
         job.run(Job(KERNEL, script, {}))
     assert "\n   try: " in str(caught.value)
+    assert (kind is GuestCrashed) == ("./sluice shell --job" in str(caught.value))
 
 
 def test_a_hang_is_ended_by_its_cpu_seconds() -> None:
-    with pytest.raises(GuestHung, match="3 CPU seconds"):
+    with pytest.raises(GuestHung, match="3 CPU seconds.*\n   try: ./sluice shell --job "):
         job.run(Job(KERNEL, "while :; do :; done", {}, cpu_limit_s=3))
 
 
@@ -76,6 +79,39 @@ def test_a_script_that_fails_is_told_by_its_status() -> None:
     outcome = job.run(Job(KERNEL, ". ./lib.sh; fail for a reason", {}))
     assert outcome.status == 1
     assert outcome.files["stderr"] == b"FAIL: for a reason\n"
+
+
+def test_a_failed_job_is_repeated_by_hand() -> None:
+    """On a terminal: its script with its files first, then a prompt in the same folder, until it is left."""
+    line = job.repeat(Job(KERNEL, ". ./lib.sh; cat word; nproc; fail again", {"word": b"a-word-of-its-own\n"}, cpus=2))
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen([TOP / "sluice", *line.split()[1:]], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        seen = _until_seen(ours, b"sluice# ")
+        assert re.search(rb"\na-word-of-its-own\r.*\n2\r.*FAIL: again.*ended with status 1", seen, re.DOTALL)
+        os.write(ours, b"cat word; exit\n")
+        _until_seen(ours, b"a-word-of-its-own\r")
+        assert run.wait(PATIENCE) == 0
+    finally:
+        run.kill()
+        os.close(ours)
+
+
+def _until_seen(terminal: int, wanted: bytes) -> bytes:
+    seen = b""
+    while wanted not in seen:
+        seen += os.read(terminal, 4096)
+    return seen
+
+
+def test_a_module_that_a_script_does_not_name_is_told() -> None:
+    outcome = job.run(Job(KERNEL, ". ./lib.sh; load cpq", {}))
+    assert outcome.status == 1
+    assert (
+        b"FAIL: no module cpq: a test in tests/guest that needs it says so in its head: # modules: cpq\n"
+        in (outcome.files["stderr"])
+    )
 
 
 def test_without_kvm_it_goes_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

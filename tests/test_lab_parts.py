@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import filecmp
 import io
+import os
 import struct
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +43,35 @@ def test_a_crash_is_named_by_its_first_line(log: str, kind: type[LabError], what
 
 def test_a_crash_without_a_word_shows_what_qemu_said() -> None:
     assert "cannot set up guest memory" in job.crash("", "qemu: cannot set up guest memory").detail
+
+
+@pytest.fixture
+def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cache of its own, and keys of jobs that need no saved machine."""
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
+    monkeypatch.setattr(job, "key", lambda one: cache.key(one.kernel, job.pack(one)))
+
+
+@pytest.mark.usefixtures("no_machine")
+def test_a_failed_job_is_kept_until_many_others_failed() -> None:
+    jobs = [job.Job("6.12", f"exit {number}", {"a": bytes([number])}, 2, 9.5, "wrr=on") for number in range(25)]
+    lines = []
+    for age, one in enumerate(jobs):
+        lines.append(job.repeat(one))
+        os.utime(cache.failed() / job.key(one), (age, age))
+    assert lines[-1] == f"./sluice shell --job {job.key(jobs[-1])}"
+    assert {path.name for path in cache.failed().iterdir()} == {job.key(one) for one in jobs[-job.FAILED_KEPT :]}
+    assert job.failed(lines[-1].split()[-1]) == jobs[-1]
+    with pytest.raises(UsageError, match="can't be read"):
+        job.failed(lines[0].split()[-1])
+
+
+@pytest.mark.usefixtures("no_machine")
+def test_a_failed_job_of_another_version_is_refused() -> None:
+    name = job.repeat(job.Job("6.12", "true", {})).split()[-1]
+    (cache.failed() / name).write_bytes(b"\x81\xa6script\x01")
+    with pytest.raises(UsageError, match="Expected `str`, got `int`"):
+        job.failed(name)
 
 
 def test_mirrors_come_from_the_hosts_apt() -> None:
@@ -165,24 +193,21 @@ def test_keys_tell_parts_apart() -> None:
     assert cache.key("ab", "c") != cache.key("a", "bc")
 
 
-def without_virtual_clock(state: bytes) -> bytes:
-    """A saved state less that clock's offset and what the HPET has of it."""
-    for section in (b"\x0ctimer/icount", b"\x04hpet"):
-        at = state.index(section)
-        state = state[:at] + state[at + 100 :]
-    return state
+def test_a_package_has_its_version_in_dpkgs_list() -> None:
+    listing = "Package: fio-x\nVersion: 1\n\nPackage: fio\nStatus: install ok installed\nVersion: 3.39-1\n\n"
+    assert toolbox.version(listing, "fio") == "3.39-1"
+    with pytest.raises(KeyError):
+        toolbox.version(listing, "io")
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures("lab")
-def test_a_machine_built_again_is_the_same(tmp_path: Path) -> None:
-    """Image, RAM and saved state repeat to the byte, but for the clock, which QEMU may move while it stops."""
-    saved = machine.get(kernels.DEFAULT)
-    again = dataclasses.replace(saved, root=tmp_path / "image.ext4", folder=tmp_path / "machine")
-    image.make(saved.kernel, again.root)
-    assert filecmp.cmp(saved.root, again.root, shallow=False)
-    machine.make(again, again.folder)
-    assert filecmp.cmp(saved.folder / "ram", again.folder / "ram", shallow=False)
-    states = [machine.without_host_clock((each.folder / "state").read_bytes()) for each in (saved, again)]
-    assert (again.identity == saved.identity) == (states[0] == states[1])
-    assert without_virtual_clock(states[0]) == without_virtual_clock(states[1])
+def test_an_image_is_named_by_the_bytes_of_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolbox, "identity", lambda: "toolbox")
+    kernel = kernels.Unpacked(kernels.KERNELS[0], "6.1", tmp_path)
+    names = []
+    for number, content in enumerate((b"one", b"one", b"two")):
+        tar = tmp_path / f"{number}.tar"
+        tar.write_bytes(content)
+        os.utime(tar, (number, number))
+        monkeypatch.setattr(image, "rootfs", lambda tar=tar: tar)
+        names.append(image.identity(kernel))
+    assert names[0] == names[1] != names[2]

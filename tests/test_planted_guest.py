@@ -4,21 +4,30 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from test_guest import complaints, head, with_scheduler
+from test_guest import complaints, head, make_job
 
-from lab import iolat, job, kernels, modules
-from lab.errors import LabError
+from lab import iolat, job, kernels, modules, passes
+from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory
+from lab.job import Job
 
-SCRIPTS = Path(__file__).parent / "guest"
+TOP = Path(__file__).parents[1]
+SCRIPTS = TOP / "tests/guest"
+# What lib.sh says when a script could not even begin.
+UNPREPARED = tuple(
+    f"FAIL: {what}" for what in ("no module ", "no /dev/", "simdisk refuses ", "the kernel refuses scheduler ")
+)
 
 
 @dataclass(frozen=True)
 class Bug:
-    """In `source`, `right` becomes `wrong`; tests/guest/`caught_by`.sh fails, with the part as scheduler."""
+    """In `source`, `right` becomes `wrong`; `caught_by` is "SCRIPT: FRAGMENT": tests/guest/SCRIPT.sh fails, with the
+    part as scheduler, and what it then says has the fragment. It is what evidence() gives; without one it is any FAIL
+    of the script's own.
+    """
 
     name: str
     part: str
@@ -31,6 +40,18 @@ class Bug:
     def built(self) -> str:
         """The file that the source is built into."""
         return self.part if self.part == "iolat" else f"{self.part}.ko"
+
+    @property
+    def script(self) -> Path:
+        """The script that is to fail."""
+        return SCRIPTS / f"{self.caught_by.partition(': ')[0]}.sh"
+
+    def is_caught(self, evidence: list[str]) -> bool:
+        """Whether the script failed as it was to."""
+        fragment = self.caught_by.partition(": ")[2]
+        if fragment:
+            return any(fragment in line for line in evidence)
+        return any(line.startswith("FAIL: ") and not line.startswith(UNPREPARED) for line in evidence)
 
 
 SIMDISK = (
@@ -405,12 +426,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def spoil(bug: Bug) -> str:
+    """The source with the bug."""
+    return (TOP / bug.source).read_text(encoding="utf-8").replace(bug.right, bug.wrong)
+
+
 def build(built: Path, folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """The module that holds the bug, or the program."""
     shutil.copytree(built, folder, symlinks=True, dirs_exist_ok=True)
-    spoiled = folder / bug.source
-    text = spoiled.read_text(encoding="utf-8")
-    spoiled.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
+    (folder / bug.source).write_text(spoil(bug), encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr(modules, "SOURCES", folder / "kernel")
         patch.setattr(iolat, "SOURCES", folder / "bpf")
@@ -422,31 +446,51 @@ def build(built: Path, folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_spoiled_is_there_once() -> None:
     """Else a bug would be planted nowhere, or twice."""
-    root = Path(__file__).parents[1]
-    found = {bug: (root / bug.source).read_text(encoding="utf-8").count(bug.right) for bug in BUGS}
+    found = {bug: (TOP / bug.source).read_text(encoding="utf-8").count(bug.right) for bug in BUGS}
     assert [bug for bug, times in found.items() if times != 1] == []
+
+
+def evidence(one: Job, expected: str) -> list[str]:
+    """What speaks against a job's modules: what its script says when it fails, what its kernel complains of but for
+    what is expected, or how the guest ended.
+    """
+    try:
+        outcome = job.run(one)
+    except (GuestCrashed, GuestHung, GuestOutOfMemory) as error:
+        return [error.what]
+    said = outcome.files["stderr"].decode(errors="replace").splitlines() if outcome.status else []
+    return [*said, *complaints(outcome.dmesg, expected)]
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.part}-{bug.name}")
 def test_planted_bug_is_caught(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: Bug) -> None:
-    """The script fails, or the guest does, or its kernel complains."""
-    script = (SCRIPTS / f"{bug.caught_by}.sh").read_text(encoding="utf-8")
-    told = head(script)
-    files = {**modules.build(kernels.DEFAULT), **iolat.build(), bug.built: build(built, tmp_path, bug, monkeypatch)}
-    try:
-        outcome = job.run(
-            job.Job(
-                kernels.DEFAULT,
-                with_scheduler(script, bug.part if told.schedulers else ""),
-                files,
-                told.cpus,
-                told.limit,
-                told.nvme,
-            )
-        )
-    except LabError as error:
-        assert error.detail
-    else:
-        assert outcome.status != 0 or complaints(outcome.dmesg, told.dmesg)
+    """The named script fails in the way that it is to. A module that doesn't build is no planted bug."""
+    told = head(bug.script.read_text(encoding="utf-8"))
+    sound = make_job(bug.script, kernels.DEFAULT, bug.part if told.schedulers else "")
+    assert bug.built in sound.files, f"{bug.script.name} doesn't load what is spoiled"
+
+    def check() -> None:
+        files = {**sound.files, bug.built: build(built, tmp_path, bug, monkeypatch)}
+        found = evidence(replace(sound, files=files), told.dmesg)
+        assert bug.is_caught(found), found
+
+    judge = passes.contents(Path(__file__), Path(__file__).with_name("test_guest.py"))
+    passes.once(check, job.key(sound), spoil(bug), repr(bug), *judge)
+
+
+def test_only_its_own_failure_catches_a_bug() -> None:
+    bug = Bug("name", "cpq", "cpq.c", "right", "wrong", "cpq-order: a low request went first")
+    assert bug.script.name == "cpq-order.sh"
+    assert bug.is_caught(["FAIL: a low request went first of 3"])
+    assert not bug.is_caught(["FAIL: no /dev/simdisk-d0"])
+    assert not bug.is_caught(["the guest crashed: BUG: kernel NULL pointer dereference"])
+    assert not bug.is_caught([])
+
+
+def test_what_prevents_a_script_catches_nothing() -> None:
+    bug = Bug("name", "cpq", "cpq.c", "right", "wrong", "cpq-order")
+    assert bug.is_caught(["FAIL: a low request went first"])
+    assert not bug.is_caught(["FAIL: the kernel refuses scheduler cpq"])
+    assert not bug.is_caught(["WARNING: CPU: 0 at cpq.c:1"])

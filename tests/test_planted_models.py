@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from lab import toolbox
+from lab import passes, toolbox
 from lab.errors import SetupFailed
 
 TOP = Path(__file__).parent.parent
+UNITS = TOP / "tests/units"
 # What is pure in kernel/, and the variable of tests/units/Makefile that says where it is.
 PURE = {"simdisk": "MODELS", "split": "SPLIT"}
 
@@ -117,21 +119,40 @@ BUGS = (
 )
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{Path(bug.source).name}-{bug.caught_by.replace(' ', '-')}")
-def test_planted_bug_is_caught(tmp_path: Path, bug: Bug) -> None:
-    """The unit tests or the fuzzers fail, and name what is wrong."""
-    copy, out = tmp_path / "kernel", tmp_path / "out"
+def catcher(bug: Bug) -> str:
+    """The program that has the named test."""
+    (source,) = (path for path in UNITS.glob("*.c") if bug.caught_by in path.read_text(encoding="utf-8"))
+    return f"/tmp/out/{source.stem.replace('_', '-')}"
+
+
+def spoil(bug: Bug) -> str:
+    """The source with the bug."""
+    text = (TOP / "kernel" / bug.source).read_text(encoding="utf-8")
+    assert text.count(bug.right) == 1, "the line to spoil has changed"
+    return text.replace(bug.right, bug.wrong)
+
+
+def check(bug: Bug, folder: Path) -> None:
+    """The program is built, fails and names what is wrong."""
+    copy, out = folder / "kernel", folder / "out"
     out.mkdir()
-    for source in (path for folder in PURE for path in (TOP / "kernel" / folder).glob("*.[ch]")):
+    for source in (path for pure in PURE for path in (TOP / "kernel" / pure).glob("*.[ch]")):
         (copy / source.parent.name).mkdir(parents=True, exist_ok=True)
         (copy / source.parent.name / source.name).write_bytes(source.read_bytes())
-    text = (copy / bug.source).read_text(encoding="utf-8")
-    assert text.count(bug.right) == 1, "the line to spoil has changed"
-    (copy / bug.source).write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
-    box = toolbox.Sandbox(ro={"/tmp/units": TOP / "tests/units", "/tmp/kernel": copy}, rw={"/tmp/out": out})
-    arguments = ["O=/tmp/out", *(f"{name}=/tmp/kernel/{folder}" for folder, name in PURE.items())]
-    make = ["make", "-sk", "-C", "/tmp/units", *arguments, "CC=gcc-14", "CFLAGS=-O0", "check"]
+    (copy / bug.source).write_text(spoil(bug), encoding="utf-8")
+    box = toolbox.Sandbox(ro={"/tmp/units": UNITS, "/tmp/kernel": copy}, rw={"/tmp/out": out})
+    arguments = ["O=/tmp/out", *(f"{name}=/tmp/kernel/{pure}" for pure, name in PURE.items())]
+    make = ["make", "-s", "-C", "/tmp/units", *arguments, "CC=gcc-14", "CFLAGS=-O0"]
+    toolbox.run([*make, catcher(bug)], box)
     with pytest.raises(SetupFailed):
-        toolbox.run(["sh", "-c", 'exec timeout 100 "$@" >/tmp/out/log 2>&1', "sh", *make], box)
+        line = [*make, f"check-{catcher(bug)}"]
+        toolbox.run(["sh", "-c", 'exec timeout 100 "$@" >/tmp/out/log 2>&1', "sh", *line], box)
     said = (out / "log").read_text(encoding="utf-8", errors="replace").splitlines()
     assert any(bug.caught_by in line for line in said if not line.startswith("ok "))
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{Path(bug.source).name}-{bug.caught_by.replace(' ', '-')}")
+def test_planted_bug_is_caught(tmp_path: Path, bug: Bug) -> None:
+    """The unit test or the fuzzer fails."""
+    inputs = passes.contents(Path(__file__), UNITS, *(TOP / "kernel" / pure for pure in PURE))
+    passes.once(partial(check, bug, tmp_path), *inputs, repr(bug))

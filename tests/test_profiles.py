@@ -6,13 +6,15 @@ The models run in user space (tests/units/measure), at the real drive's speed, i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from lab import toolbox
+from lab import description, toolbox
+from lab.devices import DEVICES
 
 TOP = Path(__file__).parent.parent
 KIB = 1024
@@ -150,3 +152,17 @@ def test_a_wrong_number_is_noticed(tmp_path: Path, profile: str, line: str, plan
     built = build(out, models)
     ours = [published for published in PUBLISHED if published.profile == profile]
     assert any(abs(deviation(measure(built, figure), figure)) > figure.tolerance for figure in ours)
+
+
+def test_limits_md_names_every_slowdown() -> None:
+    """Those of the profiles, and those that experiments set instead."""
+    source = (TOP / "kernel/simdisk/profile.c").read_text()
+    found = dict(re.findall(r'\.name = "(\w+)".*?\.slowdown = (\d+),', source, re.DOTALL))
+    wanted = {(device, number): {"its profile"} for device, number in found.items()}
+    for name in description.names():
+        for device, own in description.load(name).device.items():
+            if "slowdown" in own.get("parameters", {}):
+                wanted.setdefault((device, own["parameters"]["slowdown"]), set()).add(f"`{name}`")
+    rows = re.findall(r"^  \| `(\w+)` \| (\d+) \| (.*) \|$", (TOP / "docs/limits.md").read_text(), re.M)
+    assert {(device, number): set(where.split(", ")) for device, number, where in rows} == wanted
+    assert set(found) == set(DEVICES)

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 import samples
+from msgspec.structs import replace
+from samples import judged
 
-from lab import analysis, experiment, fio, report
-from lab.experiment import Choice
+from lab import analysis, description, fio, plan, report, study
 from lab.figure import Lines, Table
-from lab.result import Cell, Job, Latency
+from lab.plan import Choice
+from lab.result import Cell, Cpu, Job, Latency
 from lab.schedulers import SCHEDULERS
 
 BURST = analysis.load_of("write-burst")
@@ -28,7 +29,7 @@ def cell(scheduler: str, variant: str, *jobs: Job, device: str = "hdd") -> Cell:
 
 
 def failing(about: analysis.Analysis, cells: Sequence[Cell]) -> set[str]:
-    return {claim.id for claim in about.claims(cells) if not claim.holds}
+    return {claim.id for claim in judged(about, cells) if not claim.holds}
 
 
 def tables(about: analysis.Analysis, cells: Sequence[Cell]) -> dict[str, Table]:
@@ -57,7 +58,7 @@ def burst(during: float = 0.95, after: float = 0.95, device: str = "hdd") -> lis
 
 
 def test_a_reader_that_keeps_its_speed_holds() -> None:
-    claims = {claim.id: claim for claim in BURST.claims(burst())}
+    claims = {claim.id: claim for claim in judged(BURST, burst())}
     assert set(claims) == {"burst-hdd", "after-hdd"}
     assert claims["after-hdd"].measured == pytest.approx(0.95)
     assert failing(BURST, burst()) == set()
@@ -107,7 +108,7 @@ def off(part: float) -> list[float]:
 
 
 def test_ideal_shares_hold() -> None:
-    claims = {claim.id: claim for claim in AFQ.claims(eight())}
+    claims = {claim.id: claim for claim in judged(AFQ, eight())}
     assert len(claims) == 7
     assert claims["read-hdd"].measured == 0
     assert claims["sync-write-hdd"].paper == 0.03
@@ -141,7 +142,7 @@ def test_one_who_serves_all_alike_is_where_the_paper_s_cfq_is() -> None:
 
 def watched(one: Cell, counts: Mapping[str, int]) -> Cell:
     stages = {name: {"d2c": fio.latency(((1000, count),), 1000, 1000)} for name, count in counts.items()}
-    return replace(one, stages={"all": {}, "read": {"d2c": times(1)}, **stages})
+    return replace(one, stages_by={"read": {"d2c": times(1)}, **stages})
 
 
 def priorities(ours: Sequence[float] = IDEAL, bfq: Sequence[float] = EQUAL) -> list[Cell]:
@@ -153,7 +154,7 @@ def priorities(ours: Sequence[float] = IDEAL, bfq: Sequence[float] = EQUAL) -> l
 
 
 def test_async_priority_claims_what_is_ours() -> None:
-    assert {claim.id for claim in ASYNC.claims(priorities())} == {"ours-hdd"}
+    assert {claim.id for claim in judged(ASYNC, priorities())} == {"ours-hdd"}
     assert failing(ASYNC, priorities()) == set()
     assert failing(ASYNC, priorities(ours=EQUAL)) == {"ours-hdd"}
 
@@ -167,7 +168,7 @@ def test_async_priority_answers_whether_levels_count(bfq: Sequence[float], answe
 def test_async_priority_shows_the_levels_of_requests() -> None:
     rows = tables(ASYNC, priorities())["Asynchronous writes on hdd"].rows
     assert rows[0] == ("bfq", "81.5", "no", "36.0", "4.00 % be/0, 96.0 % be/4")
-    unwatched = [replace(one, stages={}) for one in priorities()]
+    unwatched = [replace(one, stages_by={}) for one in priorities()]
     assert tables(ASYNC, unwatched)["Asynchronous writes on hdd"].rows[0][-1] == "–"
 
 
@@ -192,7 +193,7 @@ def test_whether_an_fsync_depends_on_its_neighbour_is_said_of_each_file_system()
         ("ext4, dioread_lock and nodelalloc", "mq-deadline", "1.95", "no longer depends", "yes"),
         ("XFS", "mq-deadline", "0.950", "no longer depends", "no"),
     )
-    assert FSYNC.claims(fsyncs()) == []
+    assert judged(FSYNC, fsyncs()) == []
 
 
 def test_fsync_s_table_names_the_file_system() -> None:
@@ -213,7 +214,7 @@ def costs(read: float = 1.0, write: float = 60.0, page: float = 15.0, at: int = 
         for scheduler in ("split-fifo", "split-noop"):
             ours = scheduler == "split-noop" and count == at
             reads = 14000 * (read if ours else 1.0)
-            found.append(replace(cell(scheduler, f"direct-read-{count}", device="null"), instructions_per_io=reads))
+            found.append(replace(cell(scheduler, f"direct-read-{count}", device="null"), cpu=Cpu(reads)))
             value = 7400 + round(write) * ours
             job = replace(samples.job("load", 1e5, 1, 4096), lat=fio.latency(((value, 99), (10**7, 1)), value, 10**7))
             readings = {READING: 8000 + page * ours}
@@ -223,11 +224,22 @@ def costs(read: float = 1.0, write: float = 60.0, page: float = 15.0, at: int = 
 
 @pytest.mark.parametrize("at", [1, 10, 100])
 def test_a_cheap_framework_holds_and_a_dear_one_fails(at: int) -> None:
-    assert len(OVERHEAD.claims(costs(at=at))) == 9
+    assert len(judged(OVERHEAD, costs(at=at))) == 9
     assert failing(OVERHEAD, costs(1.009, 449, 299, at)) == set()
     assert failing(OVERHEAD, costs(read=1.011, at=at)) == {f"direct-read-{at}"}
     assert failing(OVERHEAD, costs(write=451, at=at)) == {f"buffered-write-{at}"}
     assert failing(OVERHEAD, costs(page=301, at=at)) == {f"writeback-{at}"}
+
+
+def test_a_slow_path_of_the_framework_counts() -> None:
+    """One write in a hundred that takes 100 µs longer makes 1,000 instructions more of the mean."""
+    cells = costs()
+    place = ("split-noop", "buffered-write-10")
+    number = next(number for number, one in enumerate(cells) if (one.scheduler, one.variant) == place)
+    slow = fio.latency(((7400, 99), (107400, 1)), 8400, 107400)
+    job = replace(cells[number].job("load"), lat=slow)
+    cells[number] = replace(cells[number], jobs=(job,))
+    assert failing(OVERHEAD, cells) == {"buffered-write-10"}
 
 
 def test_what_was_preempted_costs_nothing() -> None:
@@ -254,13 +266,13 @@ def kept(average: float = 0.0005, most: float = 0.001) -> list[Cell]:
 
 
 def test_little_memory_holds_and_much_fails() -> None:
-    assert {claim.id for claim in MEMORY.claims(kept())} == {
+    assert {claim.id for claim in judged(MEMORY, kept())} == {
         "split-noop-20", "split-noop-50", "afq-20", "afq-50"
     }  # fmt: skip
     assert failing(MEMORY, kept(0.0019, 0.0059)) == set()
     assert failing(MEMORY, kept(average=0.0021)) == {"split-noop-20", "afq-20"}
     assert failing(MEMORY, kept(most=0.0061)) == {"split-noop-50", "afq-50"}
-    assert MEMORY.claims(kept())[0].paper == 0.0018
+    assert judged(MEMORY, kept())[0].paper == 0.0018
 
 
 # All
@@ -284,7 +296,7 @@ def test_a_page_can_be_made(about: analysis.Analysis, cells: list[Cell]) -> None
 
 
 def test_the_contract_names() -> None:
-    names = {name: {variant.name for variant in experiment.load(name).variants} for name in experiment.names()}
+    names = {name: {variant.name for variant in description.load(name).variants} for name in description.names()}
     assert names["write-burst"] == {"before", "burst", "after"}
     assert names["afq"] == names["async-priority"] == set(LOADS)
     assert names["overhead"] == {f"{load}-{n}" for load in ("direct-read", "buffered-write") for n in (1, 10, 100)}
@@ -292,27 +304,27 @@ def test_the_contract_names() -> None:
 
 def test_async_priority_shares_afq_s_runs() -> None:
     """With what iolat sees besides."""
-    first, second = (experiment.load(name) for name in ("afq", "async-priority"))
-    assert experiment.points(first, Choice()) == experiment.points(second, Choice())
+    first, second = (description.load(name) for name in ("afq", "async-priority"))
+    assert plan.points(first, Choice()) == plan.points(second, Choice())
     assert (first.iolat, second.iolat) == (None, "")
 
 
 def test_a_run_carries_the_modules_that_its_scheduler_needs() -> None:
     built = {f"{name}.ko": b"" for name in ("simdisk", "sluice-cause", "split", "split-noop", "cpq", "mq-prio")}
-    found = experiment.load("write-burst")
+    found = description.load("write-burst")
     needs = {"bfq": set(), "cpq": {"sluice-cause.ko", "cpq.ko"}, "mq-prio": {"mq-prio.ko"}}
     needs |= {"split-noop": {"sluice-cause.ko", "split.ko", "split-noop.ko"}, "afq": {"sluice-cause.ko", "split.ko"}}
     for scheduler, wanted in needs.items():
-        point = experiment.points(found, Choice(schedulers=(scheduler,)))[0]
-        files = experiment.make_job(found, point, 1, built).files
+        point = plan.points(found, Choice(schedulers=(scheduler,)))[0]
+        files = plan.make_job(found, point, 1, built).files
         assert {name for name in files if name.endswith(".ko")} == wanted | {"simdisk.ko"}
-    assert set(SCHEDULERS["afq"].modules) == {"sluice-cause.ko", "split.ko", "afq.ko"}
+    assert set(SCHEDULERS["afq"].modules) == {"sluice-cause", "split", "afq"}
 
 
 def test_readings_are_the_mean_of_the_runs() -> None:
-    found = experiment.load("memory-overhead")
-    point = experiment.points(found, Choice())[0]
+    found = description.load("memory-overhead")
+    point = plan.points(found, Choice())[0]
     texts = [{"kernel": "6.12.1", "device": "", "settings": "", "readings": f"average-bytes {n}\n"} for n in (10, 30)]
     runs = [(str(number), text) for number, text in enumerate(texts)]
-    assert experiment.cell(found, point, runs).readings == {"average-bytes": 20.0}
-    assert experiment.cell(found, point, [("a", {**texts[0], "readings": ""})]).readings == {}
+    assert study.cell(found, point, runs).readings == {"average-bytes": 20.0}
+    assert study.cell(found, point, [("a", {**texts[0], "readings": ""})]).readings == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from test_guest import complaints
 
-from lab import job, kernels, modules
+from lab import job, kernels, modules, passes
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "taken/taken.sh"
@@ -33,7 +33,8 @@ def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_a_taken_hook_is_refused(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy is refused, with the reason, while a livepatch or kprobe sits on a hook, and the other way round."""
-    files = {**modules.build(kernel), "taken.ko": build(kernel, tmp_path, monkeypatch)}
-    outcome = job.run(job.Job(kernel, SCRIPT.read_text(encoding="utf-8"), files))
+    files = modules.needed(modules.build(kernel), ["simdisk", "split-noop"])
+    files["taken.ko"] = build(kernel, tmp_path, monkeypatch)
+    outcome = passes.outcome(job.Job(kernel, SCRIPT.read_text(encoding="utf-8"), files))
     assert outcome.status == 0, f"{outcome.files['stderr'].decode()}\n{outcome.dmesg[-4000:]}"
     assert not complaints(outcome.dmesg), outcome.dmesg[-8000:]

@@ -7,17 +7,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import samples
+from msgspec.structs import replace
+from samples import judged
 
-from lab import analysis, experiment, fio, report
-from lab.experiment import Choice
+from lab import analysis, description, fio, plan, report
 from lab.figure import Bars, Lines, Table
-from lab.result import Cell, Job
+from lab.plan import Choice
+from lab.result import Cell, Cpu, Job
 from lab.schedulers import SCHEDULERS
 
 ISOLATION = analysis.load_of("token-isolation")
@@ -40,13 +41,34 @@ def moves(name: str, rate: float) -> Job:
 
 
 def cell(scheduler: str, variant: str, a: float, b: float | None = None, device: str = "hdd") -> Cell:
-    """A cell with MB/s of the reader and, unless he is alone, of his neighbour."""
+    """A cell with MB/s of the reader and, unless it is alone, of its neighbour, which pays for as much."""
     jobs = (moves("unthrottled", a), *([] if b is None else [moves("throttled", b)]))
-    return Cell("6.12.1", device, {"profile": device}, scheduler, {}, variant, jobs, seconds=16, inputs=("a",))
+    made = Cell("6.12.1", device, {"profile": device}, scheduler, {}, variant, jobs, seconds=16, inputs=("a",))
+    return paying(made, b or 0)
+
+
+def paying(one: Cell, rate: float) -> Cell:
+    """That cell, where the neighbour pays for so many normalised MB/s."""
+    return replace(one, readings={"paid": rate * 1e6})
+
+
+def unpaid(about: analysis.Analysis, cells: Sequence[Cell], variant: str) -> set[str]:
+    """The claims that fail where the neighbour uses 0.89 of its rate in one variant; none fails at 0.91."""
+
+    place = (variant, "split-token")
+
+    def using(part: float) -> list[Cell]:
+        return [
+            paying(one, part * one.readings["paid"] / 1e6) if (one.variant, one.scheduler) == place else one
+            for one in cells
+        ]
+
+    assert failing(about, using(0.91)) == set()
+    return failing(about, using(0.89))
 
 
 def failing(about: analysis.Analysis, cells: Sequence[Cell]) -> set[str]:
-    return {claim.id for claim in about.claims(cells) if not claim.holds}
+    return {claim.id for claim in judged(about, cells) if not claim.holds}
 
 
 def tables(about: analysis.Analysis, cells: Sequence[Cell]) -> dict[str, Table]:
@@ -84,13 +106,26 @@ def isolated(ext4: float = 0.01, xfs: float = 0.02, rival: float = 0.3, device: 
 
 @pytest.mark.parametrize("device", ["hdd", "ssd"])
 def test_isolation_holds_and_fails_at_its_limits(device: str) -> None:
-    claims = {claim.id: claim for claim in ISOLATION.claims(isolated(device=device))}
-    assert set(claims) == {f"{name}-{device}" for name in ("ext4", "xfs", "scs-token")}
+    claims = {claim.id: claim for claim in judged(ISOLATION, isolated(device=device))}
+    assert set(claims) == {f"{name}-{device}" for name in ("ext4", "xfs", "ext4-rate", "xfs-rate", "scs-token")}
     assert claims[f"ext4-{device}"].measured == pytest.approx(0.01)
-    assert [claim.paper for claim in claims.values()] == [0.051, 0.093, 5.9]
+    assert [claim.paper for claim in claims.values()] == [0.051, None, 0.093, None, 5.9]
     assert failing(ISOLATION, isolated(0.0349, 0.0499, device=device)) == set()
     assert failing(ISOLATION, isolated(ext4=0.0351, device=device)) == {f"ext4-{device}"}
     assert failing(ISOLATION, isolated(xfs=0.0501, device=device)) == {f"xfs-{device}"}
+
+
+@pytest.mark.parametrize("workload", ["read-4k", "write-16m"])
+def test_a_neighbour_that_has_less_than_its_rate_fails(workload: str) -> None:
+    assert unpaid(ISOLATION, isolated(), workload) == {"ext4-rate-hdd"}
+    assert unpaid(ISOLATION, isolated(), f"{workload}-xfs") == {"xfs-rate-hdd"}
+    assert unpaid(SCALE, threads(), "read-seq-64") == {"read-seq-rate-hdd"}
+    assert unpaid(METADATA, creates(), "ext4-10ms") == {"ext4-rate-hdd"}
+
+
+@pytest.mark.parametrize("variant", ["read-seq", "read-rand", "write-seq", "write-rand"])
+def test_a_neighbour_that_needs_the_disk_uses_its_rate(variant: str) -> None:
+    assert unpaid(SCS, six(), variant) == {f"{variant}-rate-hdd"}
 
 
 def test_a_rival_must_be_four_times_as_far() -> None:
@@ -99,7 +134,7 @@ def test_a_rival_must_be_four_times_as_far() -> None:
 
 
 def test_isolation_is_judged_by_all_fourteen() -> None:
-    assert {claim.id for claim in ISOLATION.claims(without(isolated(), "write-16m"))} == {"xfs-hdd"}
+    assert {claim.id for claim in judged(ISOLATION, without(isolated(), "write-16m"))} == {"xfs-hdd", "xfs-rate-hdd"}
 
 
 def test_isolation_shows_the_paper_beside_ours() -> None:
@@ -118,6 +153,35 @@ def test_isolation_shows_the_paper_beside_ours() -> None:
     ]  # fmt: skip
     assert [line.label for line in plots[0].lines] == ["B reads", "B writes"]
     assert [x for x, _ in plots[0].lines[0].points] == [2, 4, 6, 8, 10, 12, 14]
+
+
+def told(rotational: int, slowdown: int, rate: int, folder: Path) -> tuple[dict[str, int], float]:
+    """What the script tells io.cost of a drive, and B's part of the weights."""
+    text = (description.FOLDER / "token-isolation/token.sh").read_text()
+    share = text[text.index("share() {") : text.index("# limit RATE")]
+    for file, value in {"queue/rotational": rotational, "dev": "252:0", "drive/slowdown": slowdown}.items():
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(f"{value}\n")
+    for group in "ab":
+        (folder / group).mkdir()
+    places = f"Q={folder}/queue G={folder} DRIVE={folder}/drive"
+    subprocess.run(["sh", "-euc", f"{places}\n{share}\nshare {rate}"], check=True)
+    model = dict(part.split("=") for part in (folder / "io.cost.model").read_text().split()[3:])
+    a, b = (int((folder / group / "io.weight").read_text().split()[1]) for group in "ab")
+    return {name: int(value) for name, value in model.items()}, b / (a + b)
+
+
+@pytest.mark.parametrize(("slowdown", "rbps", "reads"), [(1, 250_000_000, 35_000), (2, 125_000_000, 17_500)])
+def test_io_cost_is_told_the_drive_as_it_is(slowdown: int, rbps: int, reads: int, tmp_path: Path) -> None:
+    model, part = told(0, slowdown, 10_000_000, tmp_path)
+    assert (model["rbps"], model["rrandiops"], model["wrandiops"]) == (rbps, reads, 6600 // slowdown)
+    assert part == pytest.approx(1e7 / rbps, abs=1e-4)
+
+
+def test_io_cost_is_told_of_a_disk_what_it_was(tmp_path: Path) -> None:
+    model, part = told(1, 1, 10_000_000, tmp_path)
+    assert (model["rbps"], model["rrandiops"]) == (126_000_000, 76)
+    assert part == pytest.approx(1e7 / 126e6, abs=1e-4)
 
 
 # token-scs
@@ -141,8 +205,8 @@ def six(
 
 @pytest.mark.parametrize("variant", SIX)
 def test_a_slowdown_near_its_target_holds_and_one_that_is_off_fails(variant: str) -> None:
-    claims = {claim.id: claim.measured for claim in SCS.claims(six())}
-    assert len(claims) == 8
+    claims = {claim.id: claim.measured for claim in judged(SCS, six())}
+    assert len(claims) == 12
     assert claims[f"{variant}-hdd"] == pytest.approx(0)
     for inside, outside in ((2.79, 2.81), (-1.19, -1.21)):
         assert failing(SCS, six({variant: inside})) == set()
@@ -184,14 +248,14 @@ def threads(load: str = "", at: int = 1024, part: float = 1.0, device: str = "hd
 
 @pytest.mark.parametrize("at", THREADS[1:])
 def test_the_number_of_threads_must_not_be_noticed(at: int) -> None:
-    assert {claim.id for claim in SCALE.claims(threads())} == {"read-seq-hdd"}
+    assert {claim.id for claim in judged(SCALE, threads())} == {"read-seq-hdd", "read-seq-rate-hdd"}
     for inside, outside in ((0.9801, 0.9799), (1.0199, 1.0201)):
         assert failing(SCALE, threads("read-seq", at, inside)) == set()
         assert failing(SCALE, threads("read-seq", at, outside, "ssd")) == {"read-seq-ssd"}
 
 
 def test_no_number_of_threads_may_be_missing() -> None:
-    assert SCALE.claims(without(threads(), "read-seq-512")) == []
+    assert judged(SCALE, without(threads(), "read-seq-512")) == []
 
 
 def test_nothing_is_claimed_of_threads_that_need_no_disk() -> None:
@@ -229,20 +293,22 @@ def creates(off: float = 0.0, at: str = "ext4-10ms", device: str = "hdd") -> lis
             for sleep in SLEEPS:
                 name = f"{system}-{sleep}ms"
                 rate = 124 * (1 + off * (name == at)) if scheduler == "split-token" else 60
-                found.append(cell(scheduler, name, rate, 4096 * 3e-6, device))
+                found.append(paying(cell(scheduler, name, rate, 4096 * 3e-6, device), 1))
     return found
 
 
 @pytest.mark.parametrize("at", [f"{system}-{sleep}ms" for system in ("ext4", "xfs") for sleep in SLEEPS])
 def test_a_reader_beside_who_makes_files_is_at_his_target(at: str) -> None:
-    assert {claim.id for claim in METADATA.claims(creates())} == {"ext4-hdd", "xfs-hdd"}
+    named = {f"{name}-hdd" for name in ("ext4", "ext4-rate", "xfs", "xfs-rate")}
+    assert {claim.id for claim in judged(METADATA, creates())} == named
     for sign in (1, -1):
         assert failing(METADATA, creates(sign * 0.0499, at)) == set()
         assert failing(METADATA, creates(sign * 0.0501, at, "ssd")) == {f"{at.partition('-')[0]}-ssd"}
 
 
 def test_no_sleep_may_be_missing() -> None:
-    assert {claim.id for claim in METADATA.claims(without(creates(), "xfs-100ms"))} == {"ext4-hdd"}
+    left = judged(METADATA, without(creates(), "xfs-100ms"))
+    assert {claim.id for claim in left} == {"ext4-hdd", "ext4-rate-hdd"}
 
 
 def test_metadata_says_how_many_files_are_made() -> None:
@@ -253,7 +319,7 @@ def test_metadata_says_how_many_files_are_made() -> None:
 
 def made(length: int, pause: int, folder: Path) -> dict[str, Any]:
     """What the script's own maker of files leaves, on this machine."""
-    text = (analysis.FOLDER / "token-isolation/token.sh").read_text()
+    text = (description.FOLDER / "token-isolation/token.sh").read_text()
     python = text.split("<<-'END'\n")[1].split("\tEND\n")[0]
     for place in ("/tmp/mnt", "/out"):
         python = python.replace(place, str(folder))
@@ -284,21 +350,21 @@ def rated(times: float = 1.05, charged: float = 5e8, tokens: float = 1e9) -> lis
         readings = {"charged": charged, "tokens": tokens} if scheduler == "split-token" else {}
         for variant in ("direct-read", "buffered-write"):
             one = Cell("6.12.1", "null", {}, scheduler, {}, variant, (moves("load", 100),), seconds=2, inputs=("a",))
-            found.append(replace(one, instructions_per_io=cost, readings=readings))
+            found.append(replace(one, cpu=Cpu(cost), readings=readings))
     return found
 
 
 def test_a_rate_that_costs_a_tenth_holds_and_more_fails() -> None:
-    assert {claim.id for claim in OVERHEAD.claims(rated())} == {"direct-read", "buffered-write"}
+    assert {claim.id for claim in judged(OVERHEAD, rated())} == {"direct-read", "buffered-write"}
     assert failing(OVERHEAD, rated(1.099)) == set()
     assert failing(OVERHEAD, rated(1.101)) == {"direct-read", "buffered-write"}
 
 
 @pytest.mark.parametrize("wrong", [{"charged": 0.0}, {"tokens": -1.0}])
-def test_a_rate_that_was_not_used_or_is_owed_is_no_figure(wrong: Mapping[str, float]) -> None:
-    assert not OVERHEAD.claims(rated(**wrong))
+def test_a_rate_that_was_not_used_or_is_owed_fails(wrong: Mapping[str, float]) -> None:
+    assert failing(OVERHEAD, rated(**wrong)) == {"direct-read", "buffered-write"}
     rows = tables(OVERHEAD, rated(**wrong))["Instructions"].rows
-    assert {row[1] for row in rows} == {"split-fifo", "split-noop"}
+    assert {row[2] for row in rows if row[1] == "split-token"} == {"–"}
 
 
 def test_the_costs_are_in_a_table() -> None:
@@ -321,7 +387,7 @@ def test_a_page_can_be_made(about: analysis.Analysis, cells: list[Cell]) -> None
 
 
 def test_the_contract_names() -> None:
-    names = {name: {variant.name for variant in experiment.load(name).variants} for name in experiment.names()}
+    names = {name: {variant.name for variant in description.load(name).variants} for name in description.names()}
     runs = {f"{operation}-{size}" for operation in OPERATIONS for size in SIZES}
     assert names["token-isolation"] >= {"solo", "solo-xfs", *runs, *(f"{run}-xfs" for run in runs)}
     assert names["token-scs"] >= {"solo", *SIX}
@@ -332,7 +398,7 @@ def test_the_contract_names() -> None:
 
 @pytest.mark.parametrize("name", ["token-scs", "token-scale", "metadata"])
 def test_the_rate_that_is_judged_is_the_rate_that_is_set(name: str) -> None:
-    rates = {variant.env["RATE"] for variant in experiment.load(name).variants} - {"max"}
+    rates = {variant.env["RATE"] for variant in description.load(name).variants} - {"max"}
     assert rates == {f"{analysis.load_of(name).RATE:.0f}"}  # type: ignore[attr-defined]
 
 
@@ -340,7 +406,7 @@ def test_the_rate_that_is_judged_is_the_rate_that_is_set(name: str) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_run_is_as_long_as_its_name_says(operation: str, size: str) -> None:
     """So many calls of so many KiB, with the same options on each file system and with the kernel's limits."""
-    variants = {variant.name: variant for variant in experiment.load("token-isolation").variants}
+    variants = {variant.name: variant for variant in description.load("token-isolation").variants}
     kinds = [variants[f"{operation}-{size}{suffix}"].env for suffix in ("", "-xfs", "-io-max", "-io-cost")]
     assert len({env["LOAD"] for env in kinds}) == 1
     how, block = kinds[0]["LOAD"].split()
@@ -352,7 +418,7 @@ def test_a_run_is_as_long_as_its_name_says(operation: str, size: str) -> None:
 
 
 def test_the_variants_without_a_rate_are_the_same_but_for_it() -> None:
-    variants = {variant.name: variant for variant in experiment.load("token-scs").variants}
+    variants = {variant.name: variant for variant in description.load("token-scs").variants}
     for name in ("read-mem", "write-mem"):
         own, free = (dict(variants[title].env) for title in (name, f"free-{name}"))
         assert (own.pop("RATE"), free.pop("RATE")) == ("1000000", "max")
@@ -361,9 +427,9 @@ def test_the_variants_without_a_rate_are_the_same_but_for_it() -> None:
 
 def test_scs_token_comes_with_split_token() -> None:
     built = {f"{name}.ko": b"" for name in ("simdisk", "sluice-cause", "split", "split-token", "split-noop")}
-    found = experiment.load("token-scs")
+    found = description.load("token-scs")
     for scheduler in ("scs-token", "split-token"):
-        point = experiment.points(found, Choice(schedulers=(scheduler,)))[0]
-        modules = {name for name in experiment.make_job(found, point, 1, built).files if name.endswith(".ko")}
+        point = plan.points(found, Choice(schedulers=(scheduler,)))[0]
+        modules = {name for name in plan.make_job(found, point, 1, built).files if name.endswith(".ko")}
         assert modules == {"simdisk.ko", "sluice-cause.ko", "split.ko", "split-token.ko"}
     assert SCHEDULERS["scs-token"].elevator == "scs-token"

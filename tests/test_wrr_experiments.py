@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from samples import judged
 
-from lab import analysis, experiment
-from lab.experiment import Choice
+from lab import analysis, description, plan
 from lab.figure import Bars, Table
+from lab.plan import Choice
 from lab.result import Cell
 
 SHARE = analysis.load_of("wrr-share")
@@ -32,7 +33,7 @@ def cell(variant: str, scheduler: str = "none", **rates: float) -> Cell:
 
 
 def failing(about: analysis.Analysis, cells: Sequence[Cell]) -> set[str]:
-    return {claim.id for claim in about.claims(cells) if not claim.holds}
+    return {claim.id for claim in judged(about, cells) if not claim.holds}
 
 
 def table(about: analysis.Analysis, cells: Sequence[Cell]) -> Table:
@@ -52,7 +53,7 @@ def shared(low: float = 8e5) -> list[Cell]:
 
 
 def test_shares_are_the_weights_but_for_three_per_cent() -> None:
-    (claim,) = SHARE.claims(shared())
+    (claim,) = judged(SHARE, shared())
     assert (claim.id, claim.measured, claim.holds) == ("shares", 0.0, True)
     assert not failing(SHARE, shared(8.2e5))
     assert failing(SHARE, shared(8.3e5)) == {"shares"}
@@ -64,8 +65,8 @@ def test_an_application_that_got_nothing_has_no_share() -> None:
 
 
 def test_shares_need_the_drives_weights_alone() -> None:
-    assert SHARE.claims(shared()[1:]) == []
-    assert [claim.holds for claim in SHARE.claims(shared()[:1])] == [True]
+    assert judged(SHARE, shared()[1:]) == []
+    assert [claim.holds for claim in judged(SHARE, shared()[:1])] == [True]
 
 
 def test_the_shares_of_all_ways_are_drawn() -> None:
@@ -101,7 +102,7 @@ def beside(turn: float = 0.33, sixteen: float = 0.94, most: float = 0.99) -> lis
 
 
 def test_the_foreground_keeps_what_its_weight_says() -> None:
-    claims = {claim.id: claim for claim in BACKGROUND.claims(beside())}
+    claims = {claim.id: claim for claim in judged(BACKGROUND, beside())}
     assert {name: claim.measured for name, claim in claims.items()} == pytest.approx(
         {"wrr-16": 0.94, "wrr-128": 0.99, "in-turn": 0.33}
     )
@@ -115,7 +116,7 @@ def test_a_load_that_harms_nobody_shows_nothing() -> None:
 
 
 def test_what_is_kept_needs_who_is_alone() -> None:
-    assert BACKGROUND.claims(beside()[1:]) == []
+    assert judged(BACKGROUND, beside()[1:]) == []
     assert BACKGROUND.figures(beside()[1:]) == []
 
 
@@ -138,10 +139,10 @@ def computing(everywhere: float = 1.9, low: float = 8e5) -> list[Cell]:
 
 
 def test_who_is_confined_computes_less() -> None:
-    assert {claim.id: claim.measured for claim in COMPUTE.claims(computing())} == {"compute": 1.9, "shares": 0.0}
+    assert {claim.id: claim.measured for claim in judged(COMPUTE, computing())} == {"compute": 1.9, "shares": 0.0}
     assert failing(COMPUTE, computing(1.79)) == {"compute"}
     assert failing(COMPUTE, computing(low=8.3e5)) == {"shares"}
-    assert [claim.id for claim in COMPUTE.claims(computing()[:1])] == ["shares"]
+    assert [claim.id for claim in judged(COMPUTE, computing()[:1])] == ["shares"]
 
 
 def test_what_is_computed_is_drawn() -> None:
@@ -155,6 +156,6 @@ def test_what_is_computed_is_drawn() -> None:
 def test_what_the_analysis_asks_for_is_measured(name: str) -> None:
     about = analysis.load_of(name)
     wanted = {(variant, scheduler) for variant, scheduler in about.WAYS}  # type: ignore[attr-defined]
-    loaded = experiment.load(name)
-    points = experiment.points(loaded, Choice())
+    loaded = description.load(name)
+    points = plan.points(loaded, Choice())
     assert wanted <= {(point.variant.name, point.scheduler) for point in points}

@@ -9,7 +9,6 @@ show() (
 . ./lib.sh
 disk ssd data=none slowdown=4
 show /sys/kernel/config/simdisk/d0 $(ls /sys/kernel/config/simdisk/d0) >/out/device
-modprobe xfs
 scheduler mq-prio
 echo 32 >"$Q/max_sectors_kb" || fail 'the kernel refuses max_sectors_kb=32'
 echo 7 >"$Q/iosched/low_share" || fail 'the kernel refuses low_share=7'
@@ -24,6 +23,7 @@ export LOW_CLASS=3
 export LOW_LEVEL=7
 export RUNTIME=10
 export RUNTIME_LATE=9800ms
+export RUNTIME_SETTLED=9000ms
 export SEED=2
 export DEVICE="$DEV"
 watched fio --output-format=json+ --output=/out/fio.json --section=database --section=backup mix.fio

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: afq
 # Durable and buffered writes go by pass; IDLE's are held, with the reason shown, while others have something to do, but
 # go on within patience; who is alone, or overwrites what is dirty, is never held; who is held can be killed.
 . ./lib.sh

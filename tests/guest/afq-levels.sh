@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: afq
 # full
-# limit: 900
+# limit: 2700
 # Eight levels write, through the page cache and durably, on a disk and on an SSD: each has its part of the throughput.
 # experiments/afq holds them to the numbers, over a longer time.
 . ./lib.sh

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # kernels: 6.12
+# full
 # Adaptive deadlines: on flash no stream keeps the sweep to itself until the fixed deadline; where nobody does, reads and
 # writes are as many and as late as with the fixed ones; and on a disk that seeks the fixed ones stay.
 . ./lib.sh

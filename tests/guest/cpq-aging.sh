@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # Beside RT that never pauses, BE and IDLE wait for prio_aging_expire and then go, one at a time and within the bound
 # in cpq.c; with 0 they wait until RT ends.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # kernels: 6.12
 # On a disk that seeks, a reader beside somebody who writes through the page cache: its reads are hardly any until the
 # writer is background, and then most of what they are alone, while the writer goes on.

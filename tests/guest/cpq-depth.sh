@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2086  # words on purpose
+# modules: cpq
 # Writes beside a reader are bound where the disk itself is shallow, though its host adapter takes many requests; and where
 # it becomes deep they aren't any more.
 . ./lib.sh

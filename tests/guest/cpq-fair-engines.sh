@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # However a process queues its I/O - many at once, from a thread of the kernel, without waiting - beside one with 50
 # readers it has half of the tags, and those keep what they need.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # dm-multipath asks for a path's tag where nothing may sleep: it is turned away, comes back, and all that it was asked
 # for is done, beside a process that has its part of the tags and waits for more.
 . ./lib.sh

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # cpus: 2
+# full
 # dmesg: I/O error
 # While hundreds of tasks wait for a tag: schedulers, the number of tags, weights and the knob change, the module comes
 # and goes, the disk is unplugged. Nobody is forgotten, nothing is lost, the books balance (the kernel would warn).

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # What is written back is charged to the cgroup that dirtied it, with its weight or as one of 100, and not to the
 # kernel's thread that does it for all of them; what no cgroup dirtied, to all such threads together.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # While two thread groups want tags each has its part of them and of the I/Os; one alone has all; max_tgroup_io_ratio
 # says how large a part is, and 100 that there is none, at once; real time is outside.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # All six queues are reached, by class and by the cgroup that caused the I/O: also when another thread writes it back.
 . ./lib.sh
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
+# each
 # Every knob has the paper's default, takes its range and nothing else; the list of the background takes what it says;
 # what the scheduler tells about itself can be read, and cpq_log switches it.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # What waits behind a busy device goes by class and group; in a queue by sector from where the sweep is, by deadline at
 # the start of a batch, and by direction as writes_starved says.
 . ./lib.sh

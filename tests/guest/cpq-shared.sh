@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # cpus: 2
-# limit: 100
+# full
 # dmesg: I/O error
 # Disks that share the tags of one driver - namespaces of an NVMe controller, units of a SCSI host - each with settings
 # of its own: what each is told is done and stays right, a flood on one doesn't stop the other, and one of them goes.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # Asynchronous writes take async_depth of 128 parts of the tags, also after their number has changed; reads take all.
 . ./lib.sh
 

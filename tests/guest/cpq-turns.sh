@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # While both groups wait they take turns by the device's time; the idle slice holds the background where that pays, and
 # only there, and ends in time.
 . ./lib.sh

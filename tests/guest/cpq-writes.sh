@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2086  # words on purpose
+# modules: cpq
 # cpus: 2
-# limit: 60
 # While somebody as urgent reads, one or two writes are inside the device, so that the next read finds it free; the
 # writes go on, by their deadlines and in their turns, have the device again when he pauses, and none is lost.
 . ./lib.sh

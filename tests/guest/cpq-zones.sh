@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: cpq
 # cpus: 2
+# each
 # Writes to a zone stay in their order, whoever keeps it: across classes, and when the device is busy.
 . ./lib.sh
 

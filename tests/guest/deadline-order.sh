@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-deadline
 # What waits behind a busy device goes by its place while nothing expires; a read that expires goes in time, not sooner; and
 # who is late with a longer deadline isn't in the way of a shorter one.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-deadline
 # debug
 # /dev/sluice gives the reads of an open file a deadline of their own: in the page cache and past it, one by one and many at
 # once, for as long as it is open; a read that expires goes in time, whatever else its process reads.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
-# limit: 60
 # Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.
 . ./lib.sh
 

@@ -28,9 +28,6 @@ write_and_verify() {
 modprobe null_blk nr_devices=0
 config=/sys/kernel/config/nullb/nullb0
 for settings in "submit_queues=2 hw_queue_depth=4" "submit_queues=2 blocking=1" "shared_tags=1 submit_queues=2"; do
-	if [ "${settings#shared_tags}" != "$settings" ] && [ ! -e /sys/module/null_blk/parameters/shared_tags ]; then
-		continue
-	fi
 	# shellcheck disable=SC2086  # words on purpose
 	null $settings
 	set -- "$Q"/../mq/*
@@ -48,14 +45,11 @@ scheduler "$SCHEDULER"
 write_and_verify --rw=randwrite
 
 null zoned=1 zone_size=4 size=64 submit_queues=2
-if [ ! -e /sys/kernel/debug/block/nullb0/zone_wplugs ]; then
-	# This kernel leaves the order of a zone's writes to elevators, and takes none that has no care for it.
-	if echo "$SCHEDULER" 2>/dev/null >"$Q/scheduler"; then
-		[ "$SCHEDULER" != mq-prio ] || fail "the kernel takes mq-prio for a zoned device"
-		write_and_verify --rw=write --zonemode=zbd
-	fi
-else
+if [ -e /sys/kernel/debug/block/nullb0/zone_wplugs ] || [ "$SCHEDULER" = cpq ]; then
 	scheduler "$SCHEDULER"
 	write_and_verify --rw=write --zonemode=zbd
+elif echo "$SCHEDULER" 2>/dev/null >"$Q/scheduler"; then
+	# This kernel leaves the order of a zone's writes to elevators. Of ours only cpq keeps it.
+	fail "the kernel takes $SCHEDULER for a zoned device"
 fi
 rmdir $config

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
+# each
 # dmesg: I/O error
 # The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.
 . ./lib.sh

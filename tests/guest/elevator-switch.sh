@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
+# each
 # debug
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: mq-prio
 # Of 23 I/Os iolat sees 23, in every stage and with every scheduler, and the stages of each add up to the whole.
 . ./lib.sh
 

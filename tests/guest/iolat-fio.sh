@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# limit: 200
+# modules: mq-prio
 # iolat and fio agree on the latency of the same I/Os within 2 %, in the middle and at the end. fio's has a system call
 # in it, some 5 us here, so the I/Os take a millisecond.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# full
 # Inversions, starvation, bypasses, shares and a change of scheduler that are there are told; in a clean run none is.
 . ./lib.sh
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: mq-prio
 # dmesg: I/O error
 # Merges, splits, requeues, flushes, failures and devices on top: each I/O is counted once, and the books balance.
 . ./lib.sh

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # cpus: 2
+# full
 # As many I/Os as two CPUs can make: followed all they are counted to the last, else in sum; and nothing gets lost.
 . ./lib.sh
 

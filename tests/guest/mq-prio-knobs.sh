@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: mq-prio
+# each
 # Every knob takes its range and nothing else; what the scheduler tells about itself can be read.
 . ./lib.sh
 

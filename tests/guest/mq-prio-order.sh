@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: mq-prio
 # What waits behind a busy device goes by rank, and within a rank in order of arrival; only a turn is an exception.
 . ./lib.sh
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: mq-prio
 # Beside a higher rank that always has requests, lower ranks get low_share percent of the device's time, and none of
 # their requests waits longer than the bound in mq-prio.c.
 . ./lib.sh

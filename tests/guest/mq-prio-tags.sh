@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: mq-prio
 # A low backlog that would use up all 64 tags leaves some to a higher rank that comes now and then.
 . ./lib.sh
 

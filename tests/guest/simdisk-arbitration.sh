@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# full
 # A drive with weighted round robin fetches by the weights of I/O priorities: shares are exact, also those of 128 KiB; weights
 # change under load; urgent goes first; and in turn, or on a drive without weights, priorities change nothing.
 . ./lib.sh

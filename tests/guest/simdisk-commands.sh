@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# each
 # FLUSH, FUA, discard and write zeroes reach the drive as commands, and do what they say.
 . ./lib.sh
 

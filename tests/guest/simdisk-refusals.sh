@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# each
 # Bad parameters are refused with a sentence, and change nothing.
 . ./lib.sh
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# full
 # Zeroes take no memory and give back what was there: more can be written than the guest has. They read as zeroes,
 # whether whole pages or sectors.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # More processes write than there are accounts: what is theirs goes back when it is written, deleted or unmounted, and
 # whoever comes then has an account of his own again.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # debug
 # Each kind of call stops at its gate before it has done anything, is visible with its reason, and goes when it is let
 # go; what isn't of the kind that is held passes. At an open gate nobody is asked.

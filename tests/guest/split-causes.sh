@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
+# each
 # debug
 # Each writer is charged what it has caused, whichever way it writes, and nobody pays for nothing; so for the log.
 . ./lib.sh

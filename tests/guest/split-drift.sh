@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2016  # it is perl that expands
+# modules: split-noop
 # debug
 # What is charged stays right when pages move, blocks are smaller than pages, there is no journal, the hooks come and go,
 # or a drive does a part of what it is asked for.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # debug
 # A policy that forgets what it holds is ejected after 10 s: what it held goes on, its gates stay open, its requests flow,
 # and the log and debugfs say so. One that answers may hold for as long as it likes.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # dmesg: I/O error|Buffer I/O|lost async page write|EXT4-fs|JBD2|Aborting journal|oom-kill|Out of memory|Memory cgroup|invoked oom|Call Trace|[?] lockdep_
 # debug
 # A full file system, a disk that fails, no memory, and a crash: what was expected is settled, each account goes, and what

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # debug
 # Nobody who freezes, unmounts or remounts a file system, or suspends the machine, waits for a policy that holds calls.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # Who is held can be killed, at once, and then has done nothing; a signal that doesn't kill doesn't free him either.
 . ./lib.sh
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # debug
 # What must not wait is turned away, and io_uring's worker waits in its stead; libaio's caller waits itself.
 . ./lib.sh

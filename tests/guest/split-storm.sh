@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # cpus: 2
 # debug
 # Under calls of every kind gates close and open, policies come and go with their module, the file system is frozen and

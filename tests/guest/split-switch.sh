@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-noop
 # cpus: 2
+# each
 # dmesg: I/O error
 # debug
 # Another scheduler is chosen, the modules go, the disk goes, while 50 calls are held: all of them go on at once. With no

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2016  # it is perl that expands
+# modules: split-noop
+# each
 # debug
 # XFS: its calls are held, each writer is charged what he has written, and the log is its committers'.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-token
 # debug
 # Who is in debt is in nobody's way: others store to mapped files, change names, and look at him, while he waits with what
 # they might need; what he reads of metadata doesn't wait at all; a read waits for five seconds at most.

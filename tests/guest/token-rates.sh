@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-token
 # What a cgroup with a rate costs the disk is its rate, whatever it does and however many it is; what is below it pays too;
 # what costs nothing is never held, nor is anybody else; another rate holds at once.
 . ./lib.sh

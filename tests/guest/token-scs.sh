@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-token split-noop
+# full
 # scs-token knows of system calls alone: bytes that are read from the disk or written, wherever they are, are held to the
 # rate; what is read from memory costs nothing, and what is written over while it is dirty is paid again.
 . ./lib.sh

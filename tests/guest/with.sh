@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: split-token split-deadline
 # `sluice with` runs a command in a cgroup that has what was asked for, also below another one; whatever it can't do it
 # says, and leaves nothing behind.
 . ./lib.sh

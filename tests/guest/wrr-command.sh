@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000
 # sluice wrr: says how it is, binds and gives back, refuses a disk in use and what can't be, sets weights, and finds that this
 # drive honours them.

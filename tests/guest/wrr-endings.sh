@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=20000
 # cpus: 2
-# limit: 1200
+# limit: 3600
 # dmesg: I/O error, dev nvme|Buffer I/O error on dev nvme
 # The driver under load of all classes, a hundred times each: the controller is reset, and nobody notices; it is taken from the
 # driver, and it is pulled out: all that was asked for ends.

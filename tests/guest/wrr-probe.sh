@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=0
 # A drive that fetches whatever is there at once has weights that don't matter: sluice wrr probe says so.
 . ./lib.sh

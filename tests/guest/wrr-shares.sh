@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # The driver on a controller that takes 10000 commands a second: saturated shares are the weights', from two processors, in

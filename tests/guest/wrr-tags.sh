@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: wrr
 # A backlog of idle class that would use up all tags leaves some to each higher class: a real-time reader beside 2 x 1024 reads
 # under way has a 99th percentile of at most twice what it has alone; without a scheduler it waits for tags.
 . ./lib.sh

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
+# modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # Urgent goes first, and what is urgent without an end doesn't starve the rest: each other class that waits keeps the cap's

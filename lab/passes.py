@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Passes: what has passed is kept under a key of all that it depends on, and not done again until that changes.
+
+A failure is never kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from lab import cache, job, toolbox
+from lab.job import Job, Outcome
+
+TOP = Path(__file__).parent.parent
+# Whether to do everything again.
+fresh = False
+# Since the last settle(): what was taken from the cache, and what may be put there.
+_used: list[Path] = []
+_new: dict[Path, Outcome] = {}
+
+
+def once(check: Callable[[], object], *inputs: str | bytes) -> None:
+    """Do a check that depends on these inputs and the toolbox alone, unless it has passed with them before."""
+    place = cache.root() / "passes" / cache.key(toolbox.identity(), *inputs)
+    if fresh:
+        cache.remove(place)
+    elif place.exists():
+        _used.append(place)
+
+    def build(part: Path) -> None:
+        check()
+        part.touch()
+
+    cache.once(place, build)
+
+
+def outcome(one: Job) -> Outcome:
+    """A job's outcome: the one kept from an earlier pass of a test with the same job, else of a run now.
+
+    The job's key and the toolbox, which has QEMU, are all that it depends on; with an NVMe controller also on the QEMU
+    that is built for it, which is part of the key. A job's limit is not: a pass is one, however long it took.
+    """
+    place = cache.root() / "outcomes" / cache.key(toolbox.identity(), job.key(one))
+    if place.exists() and not fresh:
+        _used.append(place)
+        return job.load(place)
+    _new[place] = found = job.run(one)
+    return found
+
+
+def settle(passed: bool) -> bool:
+    """At a test's end: keep what it has run if it passed, else forget what it has used; returns whether it used any."""
+    used = bool(_used)
+    for place, found in _new.items() if passed else ():
+        cache.remove(place)
+        cache.once(place, partial(job.save, found))
+    for place in [] if passed else _used:
+        cache.remove(place)
+    _used.clear()
+    _new.clear()
+    return used
+
+
+def contents(*paths: Path) -> list[bytes]:
+    """Names and contents of files of the tree, and of all files in its folders: inputs of a check."""
+    files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    sources = [file for file in files if file.is_file() and "__pycache__" not in file.parts]
+    return [part for file in sources for part in (str(file.relative_to(TOP)).encode(), file.read_bytes())]
