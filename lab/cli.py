@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
 
 from lab import cache, kernels, progress, wrr
 from lab.errors import LabError, UsageError
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 USAGE, LAB_FAILED, INTERRUPTED = 2, 3, 130
 GO_ON = 64
 """With --check: the command makes sense, and needs what the launcher has to install."""
+PORT = 8786
+"""A scheduler's, where an address names none: Dask's own."""
 TOP = Path(__file__).parent.parent
 
 
@@ -106,7 +109,7 @@ def _add_run(commands: Commands) -> None:
     add.add_argument("--iolat", action="store_true", help="do each run again with iolat watching: stages, and its cost")
     _add_measuring(add)
     _add_accel(add)
-    add.set_defaults(do=_run, names=_run_names)
+    add.set_defaults(do=_run, names=_run_points)
 
 
 def _add_places(add: argparse.ArgumentParser) -> None:
@@ -116,7 +119,7 @@ def _add_places(add: argparse.ArgumentParser) -> None:
 
 
 def _add_measuring(add: argparse.ArgumentParser) -> None:
-    add.add_argument("--cluster", metavar="ADDRESS", help="have a cluster do the runs: tcp://HOST:8786")
+    add.add_argument("--cluster", type=_address, metavar="ADDRESS", help="have a cluster do the runs: tcp://HOST:8786")
     add.add_argument("--out", type=Path, metavar="DIR", help="where the report goes")
     add.add_argument("--json", action="store_true", help="print results.json")
     add.add_argument("--fresh", action="store_true", help="ignore kept results")
@@ -145,10 +148,10 @@ def _add_sweep(commands: Commands) -> None:
 
 def _add_cluster(commands: Commands) -> None:
     add = commands.add_parser("scheduler", help="be the scheduler of a cluster, until interrupted")
-    add.add_argument("address", metavar="ADDRESS", help="where to be: tcp://HOST:8786")
+    add.add_argument("address", type=_address, metavar="ADDRESS", help="where to be: tcp://HOST:8786")
     add.set_defaults(do=_scheduler)
     add = commands.add_parser("worker", help="do a cluster's runs on this machine, until interrupted")
-    add.add_argument("address", metavar="ADDRESS", help="the scheduler's")
+    add.add_argument("address", type=_address, metavar="ADDRESS", help="the scheduler's")
     add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="guests side by side")
     add.set_defaults(do=_worker)
 
@@ -251,20 +254,22 @@ def _kernels() -> dict[str, str]:
     return {kernel.name: f"Debian's, of {kernel.suite}" for kernel in kernels.KERNELS}
 
 
-def _run_names(options: argparse.Namespace) -> None:
+def _run_points(options: argparse.Namespace) -> list[plan.Point]:
+    """The cells that a run is to measure; UsageError if that is nothing."""
     from lab import description, plan
 
+    if options.cluster and options.accel == "kvm":
+        raise UsageError("a cluster has the virtual clock only", "./sluice run … --cluster ADDRESS, without --accel")
     description.known("experiment", options.experiments, description.names())
-    plan.check(plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set)))
+    choice = plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set))
+    plan.check(choice)
+    return [point for one in options.experiments for point in plan.points(description.load(one), choice)]
 
 
 def _run(options: argparse.Namespace) -> int:
-    from lab import description, experiment, plan
+    from lab import experiment, plan
 
-    choice = plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set))
-    points = [point for one in options.experiments for point in plan.points(description.load(one), choice)]
-    if options.cluster and options.accel == "kvm":
-        raise UsageError("a cluster has the virtual clock only", "./sluice run … --cluster ADDRESS, without --accel")
+    points = _run_points(options)
     wanted = {name for point in points for name in plan.modules(point)}
     _prepare(tuple(dict.fromkeys(point.kernel for point in points)), options.accel, sorted(wanted))
     return experiment.run(
@@ -424,6 +429,18 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
     return int(text)
+
+
+def _address(text: str) -> str:
+    """A scheduler's address, with its port."""
+    try:
+        at = urlsplit(text)
+        port = at.port or PORT
+    except ValueError:
+        at, port = urlsplit(""), 0
+    if at.scheme not in ("tcp", "tls") or not at.hostname or text != f"{at.scheme}://{at.netloc}":
+        raise argparse.ArgumentTypeError(f"{text!r} is no address of a scheduler, as tcp://HOST:{PORT} is")
+    return text if at.port else f"{text.rstrip(':')}:{port}"
 
 
 def _seconds(text: str) -> float:

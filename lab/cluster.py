@@ -24,18 +24,16 @@ from functools import cache as memo
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
+from urllib.parse import SplitResult, urlsplit
 
 from distributed import Client, Future, KilledWorker, Reschedule, Scheduler, Worker, WorkerPlugin, get_worker
 from distributed.client import ClosedClientError, FutureCancelledError
-from distributed.comm.addressing import parse_address, parse_host_port
 
 from lab import cache, description, job, kernels, machine, progress, runs
-from lab.errors import GuestCrashed, GuestHung, HostFull, LabError, UsageError
+from lab.errors import GuestCrashed, GuestHung, HostFull, LabError
 from lab.job import Job, Outcome
 from lab.runs import Run
 
-PORT = 8786
-"""The scheduler's, where an address names none: Dask's own."""
 PATIENCE_S = 120.0
 """How long a sweep waits for a scheduler that went away, or for a worker that fits."""
 CONNECT_S = 10.0
@@ -160,7 +158,6 @@ def machines() -> list[str]:
 
 def work(address: str, parallel: int) -> int:
     """Be a worker, with so many guests side by side, until interrupted; HostFull if this host can't go on."""
-    _parts(address)
     _quiet()
     offers = machines()
     asyncio.run(_work(address, parallel, offers))
@@ -193,34 +190,22 @@ async def _work(address: str, parallel: int, offers: Sequence[str]) -> None:
 
 def schedule(address: str) -> int:
     """Be the scheduler at an address until interrupted; LabError if the address can't be had."""
-    protocol, host, port = _parts(address)
     _quiet()
-    asyncio.run(_schedule(protocol, host, port))
+    asyncio.run(_schedule(urlsplit(address)))
     return 0
 
 
-async def _schedule(protocol: str, host: str, port: int) -> None:
+async def _schedule(at: SplitResult) -> None:
+    protocol = f"{at.scheme}://"
     try:
         scheduler = await Scheduler(
-            protocol=f"{protocol}://", host=host, port=port, dashboard=False, allowed_failures=WORKER_DEATHS
+            protocol=protocol, host=at.hostname, port=at.port or 0, dashboard=False, allowed_failures=WORKER_DEATHS
         )
     except OSError as error:
-        raise LabError(f"no scheduler can be at {host}:{port}: {error}", "ss -ltn   and another port") from error
+        raise LabError(f"no scheduler can be at {at.netloc}: {error}", "ss -ltn   and another port") from error
     async with scheduler:
         progress.say(f"sluice: scheduler at {scheduler.address}; on each machine: ./sluice worker {scheduler.address}")
         await scheduler.finished()
-
-
-def _parts(address: str) -> tuple[str, str, int]:
-    """Protocol, host and port of an address; UsageError if it is none."""
-    try:
-        protocol, place = parse_address(address)
-        host, port = parse_host_port(place, PORT)
-    except ValueError:
-        protocol, host, port = "", "", 0
-    if protocol not in ("tcp", "tls") or not host:
-        raise UsageError(f"{address!r} is no address of a scheduler", f"./sluice run … --cluster tcp://HOST:{PORT}")
-    return protocol, host, int(port)
 
 
 def _quiet() -> None:
@@ -243,7 +228,6 @@ def run_many(
 
     LabError if no scheduler answers, or no worker fits, for CONNECT_S at first or PATIENCE_S later.
     """
-    _parts(address)
     _quiet()
     left = dict(enumerate(wanted))
     patience = CONNECT_S

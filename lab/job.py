@@ -77,7 +77,7 @@ def repeat(job: Job) -> str:
         part.rename(path)
     for old in sorted(path.parent.iterdir(), key=_age)[:-FAILED_KEPT]:
         old.unlink(missing_ok=True)
-    return f"./sluice shell --job {path.name}"
+    return f"./sluice shell --job {path.name}{' --accel kvm' if _accel == qemu.KVM else ''}"
 
 
 def _age(path: Path) -> float:

@@ -291,8 +291,6 @@ def test_no_scheduler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "CONNECT_S", 0.5)
     with pytest.raises(LabError, match="no scheduler answers"):
         cluster.run_many("tcp://127.0.0.1:1", some(["run"]), False, lambda number, outcome: None)
-    with pytest.raises(LabError, match="'ftp://x' is no address"):
-        cluster.run_many("ftp://x", some(["run"]), False, lambda number, outcome: None)
 
 
 def test_a_lost_result_is_computed_again(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
