@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Loaded into QEMU: its main thread does nothing while the virtual CPU executes.
+ * Loaded into QEMU: its main thread does nothing while the virtual CPU executes, and it ends when the other end of the
+ * socket SLUICE_CONTROL is closed.
  *
  * With `-icount sleep=off` the main thread moves the virtual clock to the next timer when it finds the CPU halted.
  * A CPU marks itself halted before it adds the instructions of its last slice to the clock, and holds no lock in
@@ -19,9 +20,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -119,4 +122,27 @@ ssize_t write(int fd, const void *data, size_t size)
 	if (executes && size == sizeof(one) && !memcmp(data, &one, size))
 		wakes = fd;
 	return next(fd, data, size);
+}
+
+static void *watch(void *number)
+{
+	struct pollfd fd = { .fd = (int)(intptr_t)number };
+
+	while (poll(&fd, 1, -1) < 1)
+		;
+	_exit(1);
+}
+
+/* A thread that waits for the socket's end, and takes no data and no signal: both are for QEMU. */
+__attribute__((constructor)) static void end_with_control(void)
+{
+	const char *number = getenv("SLUICE_CONTROL");
+	sigset_t every, before;
+	pthread_t thread;
+
+	sigfillset(&every);
+	pthread_sigmask(SIG_SETMASK, &every, &before);
+	if (!number || pthread_create(&thread, NULL, watch, (void *)(intptr_t)atoi(number)))
+		_exit(1);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

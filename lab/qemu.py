@@ -28,7 +28,8 @@ TCG: tuple[str, ...] = (
     *("-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm"),
 )
 KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
-# Keeps the main thread out while the CPU executes, without which runs on a busy host differ by some nanoseconds.
+# Keeps the main thread out while the CPU executes, without which runs on a busy host differ by some nanoseconds; and
+# ends QEMU with the process that controls it.
 LOCK = Path(__file__).with_name("qemu-lock.c")
 # SIGXCPU, as bubblewrap reports it.
 CPU_SPENT = 128 + 24
@@ -160,14 +161,15 @@ def line(
 ) -> list[str]:
     """The whole command line; the kernel sends SIGXCPU after `limit_s` seconds of CPU time.
 
-    QEMU's threads take turns all the time: on one processor a run takes about half as long as on two. Who is killed
-    before bubblewrap has asked to die with him has by then closed his end of `control`, the socket that QMP runs on:
-    there is something to read, an end, and QEMU doesn't start.
+    QEMU's threads take turns all the time: on one processor a run takes about half as long as on two. QEMU ends when
+    the other end of `control`, the socket that QMP runs on, is closed: bubblewrap asks the kernel to end it with its
+    parent, but only after it has started, and a parent killed before that would leave a guest that runs for ever.
     """
     limit = max(1, int(limit_s))
-    script = f'read -r -t 0 -u {control} || {{ "$@"; status=$?; times >/tmp/run/times; exit $status; }}'
+    script = '"$@"; status=$?; times >/tmp/run/times; exit $status'
     args = ["bash", "-c", script, "qemu", "prlimit", f"--cpu={limit}:{limit + 5}"]
     args += ["--core=0", "taskset", "--cpu-list", ",".join(map(str, where)), "env", "LD_PRELOAD=/tmp/lock/lock.so"]
+    args += [f"SLUICE_CONTROL={control}"]
     args += [*(nvme.command() if guest.nvme else ["qemu-system-x86_64"]), *guest.arguments()]
     args += ["-chardev", f"socket,id=qmp,fd={control}", "-mon", "chardev=qmp,mode=control", *extra]
     return toolbox.command(args, box)

@@ -8,6 +8,7 @@ import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cache, job, kernels, qemu, toolbox
+from lab import cache, job, kernels, machine, qemu, toolbox
 from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, LabError, ToolMissing
 from lab.job import Job
 
@@ -172,6 +173,24 @@ def test_a_kill_at_the_very_start_leaves_no_guest(ms: int) -> None:
     run.kill()
     run.wait(PATIENCE)
     _until(lambda: not _guests(run.pid))
+
+
+def test_a_guest_ends_with_its_control() -> None:
+    """Also where nothing kills bubblewrap, whose parent may die before it has asked to be told."""
+    with cache.scratch() as run:
+        guest = machine.get(KERNEL).guest(run)
+        guest.create_exchange()
+        ours, theirs = socket.socketpair()
+        extra = ["-S", "-incoming", "defer", *machine.CONSOLE]
+        with theirs:
+            line = qemu.line(guest, theirs.fileno(), extra, PATIENCE, guest.box(), os.sched_getaffinity(0))
+            child = subprocess.Popen(line, pass_fds=[theirs.fileno()])
+        try:
+            assert b"QMP" in ours.recv(4096)
+            ours.close()
+            assert child.wait(PATIENCE) == 1
+        finally:
+            child.kill()
 
 
 def _python(code: str, before: list[str] | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
