@@ -47,19 +47,31 @@ def once(target: Path, build: Callable[[Path], None]) -> Path:
     `build` fills a path beside the target, which is renamed when complete: an interrupted build leaves nothing that
     looks finished. A second process that wants the same thing waits for the first.
     """
-    if target.exists():
-        return target
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with locked(target), host_space():
+            if not target.exists():
+                _build(target, build)
+    return target
+
+
+def replace(target: Path, build: Callable[[Path], None]) -> None:
+    """Build `target` in place of what is there: as once(), and nothing is taken away before the new is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target), host_space():
-        if not target.exists():
-            part = target.with_name(target.name + ".part")
-            remove(part)
-            try:
-                build(part)
-                part.rename(target)
-            finally:
-                remove(part)
-    return target
+        _build(target, build)
+
+
+def _build(target: Path, build: Callable[[Path], None]) -> None:
+    part = target.with_name(target.name + ".part")
+    remove(part)
+    try:
+        build(part)
+        if part.is_dir():
+            remove(target)
+        part.rename(target)
+    finally:
+        remove(part)
 
 
 @contextmanager

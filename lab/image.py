@@ -50,9 +50,9 @@ def rootfs() -> Path:
 
 
 @memo
-def _content(tar: Path) -> str:
-    """The digest of a tar's bytes (half a second, once per process)."""
-    with tar.open("rb") as handle:
+def digest(path: Path) -> str:
+    """The digest of a file's bytes (half a second, once per process)."""
+    with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
@@ -65,7 +65,7 @@ def status() -> str:
 
 def identity(kernel: Unpacked) -> str:
     """Names what a kernel's image is made of and with, not when or where."""
-    return cache.key(_content(rootfs()), toolbox.identity(), kernel.release, *GUEST_MODULES)
+    return cache.key(digest(rootfs()), toolbox.identity(), kernel.release, *GUEST_MODULES)
 
 
 def image(kernel: Unpacked) -> Path:

@@ -32,7 +32,10 @@ class Machine:
 
     @property
     def identity(self) -> str:
-        """Names all that a run can see of the saved state: its RAM, its devices and its clock to the nanosecond."""
+        """Names all that a run depends on but its own job.
+
+        That is the saved RAM, devices and clock to the nanosecond, the disk's bytes, QEMU and what is loaded into it.
+        """
         return (self.folder / "identity").read_text(encoding="ascii")
 
     def described(self) -> dict[str, str]:
@@ -112,7 +115,9 @@ def make(machine: Machine, part: Path) -> None:
         guest = qemu.Guest(machine.root, part / "ram", run, machine.cpus)
         asyncio.run(_save(machine, guest))
         state = without_host_clock((part / "state").read_bytes())
-        (part / "identity").write_text(cache.key(state, (part / "ram").read_bytes()), encoding="ascii")
+        emulator = toolbox.version(toolbox.status(), "qemu-system-x86")
+        inputs = (state, (part / "ram").read_bytes(), image.digest(machine.root), emulator, qemu.LOCK.read_bytes())
+        (part / "identity").write_text(cache.key(*inputs), encoding="ascii")
 
 
 async def _save(machine: Machine, guest: qemu.Guest) -> None:

@@ -39,10 +39,9 @@ def once(check: Callable[[], object], *inputs: str | bytes) -> None:
 def outcome(one: Job) -> Outcome:
     """A job's outcome: the one kept from an earlier pass of a test with the same job, else of a run now.
 
-    The job's key and the toolbox, which has QEMU, are all that it depends on; with an NVMe controller also on the QEMU
-    that is built for it, which is part of the key. A job's limit is not: a pass is one, however long it took.
+    The job's key names all that it depends on. A job's limit is not part of it: a pass is one, however long it took.
     """
-    place = cache.root() / "outcomes" / cache.key(toolbox.identity(), job.key(one))
+    place = cache.root() / "outcomes" / job.key(one)
     if place.exists() and not fresh:
         _used.append(place)
         return job.load(place)
@@ -54,8 +53,7 @@ def settle(passed: bool) -> bool:
     """At a test's end: keep what it has run if it passed, else forget what it has used; returns whether it used any."""
     used = bool(_used)
     for place, found in _new.items() if passed else ():
-        cache.remove(place)
-        cache.once(place, partial(job.save, found))
+        cache.replace(place, partial(job.save, found))
     for place in [] if passed else _used:
         cache.remove(place)
     _used.clear()

@@ -93,9 +93,7 @@ def store(key: str, outcome: Outcome) -> None:
         for name, data in outcome.files.items():
             (part / Path(name).name).write_bytes(data)
 
-    with cache.host_space():
-        cache.remove(kept(key))
-        cache.once(kept(key), fill)
+    cache.replace(kept(key), fill)
 
 
 def problem(outcome: Outcome) -> str | None:
@@ -124,5 +122,6 @@ def _unreadable(files: Mapping[str, str]) -> str | None:
 
 
 def read(key: str) -> dict[str, str]:
-    """The files of a finished run, by name."""
-    return {path.name: path.read_text(errors="replace") for path in sorted(kept(key).iterdir())}
+    """The files of a finished run, by name; not while another process replaces them."""
+    with cache.locked(kept(key)):
+        return {path.name: path.read_text(errors="replace") for path in sorted(kept(key).iterdir())}

@@ -11,7 +11,7 @@ from itertools import count
 
 import msgspec
 
-from lab import analysis, cache, fio, iolat, job, modules, plan, qemu, report, result, runs, sweep, sysbench, toolbox
+from lab import analysis, fio, iolat, job, modules, plan, qemu, report, result, runs, sweep, sysbench, toolbox
 from lab import machine as saved
 from lab.analysis import Blank, Measured, Verdict
 from lab.description import Experiment
@@ -155,7 +155,7 @@ def make_run(experiment: Experiment, point: Point, seed: int, watched: bool = Fa
     tuned = [f"{name}={value}" for name, value in point.tunables]
     title = " ".join([point.kernel, point.device, point.scheduler, *tuned, point.variant.name])
     like = Like(experiment.name, point.device, point.scheduler, point.variant.name)
-    return Run(cache.key(job.key(one), emulator()), one, f"{title}, seed {seed}{', watched' if watched else ''}", like)
+    return Run(job.key(one), one, f"{title}, seed {seed}{', watched' if watched else ''}", like)
 
 
 @memo

@@ -157,6 +157,11 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["thing.lock"]
     cache.once(tmp_path / "thing", lambda part: part.mkdir())
     cache.once(tmp_path / "thing", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache.replace(tmp_path / "thing", interrupted)
+    assert (tmp_path / "thing").is_dir()
+    cache.replace(tmp_path / "thing", lambda part: part.touch())
+    assert (tmp_path / "thing").is_file()
 
 
 def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
