@@ -30,14 +30,14 @@ def run() -> int:
 
     One that has passed the same files before isn't run again.
     """
-    c = ("*.c", "*.h", f":!{TRACE}")
+    c = _files("*.c", "*.h", f":!{TRACE}")
     todo: dict[Checker, Sequence[str]] = {
         sparse: _files("kernel"),
-        checkpatch: _files("kernel/*.c"),
+        checkpatch: [name for name in c if name.startswith("kernel/")],
         mypy: [name for name in _files("*.py") if name.startswith(("lab/", "tests/", "experiments/"))],
         ruff: _files("*.py"),
         shellcheck: [name for name in _files() if _is_shell(TOP / name)],
-        clang_format: _files(*c),
+        clang_format: c,
     }
     failed: list[str] = []
     setup.side_by_side([partial(_check, checker, files, failed) for checker, files in todo.items()])
@@ -120,7 +120,7 @@ def _here(module: str, *args: str, names: Mapping[str, str] | None = None) -> No
 def _files(*patterns: str) -> Sequence[str]:
     """Files that git knows of, or would."""
     line = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns, ":!tests/golden"]
-    return subprocess.run(line, cwd=TOP, capture_output=True, text=True, check=True).stdout.split()
+    return toolbox.on_host(line, TOP, {}).split()
 
 
 def _is_shell(path: Path) -> bool:

@@ -267,13 +267,14 @@ static inline void sluice_flag_wbt(struct elevator_queue *eq, bool without)
 }
 
 /* The functions take a disk since 6.3. */
+static inline void sluice_set_wbt(struct request_queue *q, bool on)
+{
 #if defined(SLUICE_HAS_WBT_OF_DISK)
-#define sluice_set_wbt(fn, q) fn((q)->disk)
+	(on ? wbt_enable_default : wbt_disable_default)(q->disk);
 #elif defined(SLUICE_HAS_WBT_OF_QUEUE)
-#define sluice_set_wbt(fn, q) fn(q)
-#else
-#define sluice_set_wbt(fn, q)
+	(on ? wbt_enable_default : wbt_disable_default)(q);
 #endif
+}
 
 /**
  * sluice_disable_wbt() - the elevator itself decides which writes wait
@@ -283,7 +284,7 @@ static inline void sluice_flag_wbt(struct elevator_queue *eq, bool without)
 static inline void sluice_disable_wbt(struct request_queue *q, struct elevator_queue *eq)
 {
 	sluice_flag_wbt(eq, true);
-	sluice_set_wbt(wbt_disable_default, q);
+	sluice_set_wbt(q, false);
 }
 
 /**
@@ -297,7 +298,7 @@ static inline void sluice_enable_wbt(struct request_queue *q, struct elevator_qu
 	unsigned int flags = memalloc_noio_save();
 
 	sluice_flag_wbt(eq, false);
-	sluice_set_wbt(wbt_enable_default, q);
+	sluice_set_wbt(q, true);
 	memalloc_noio_restore(flags);
 }
 

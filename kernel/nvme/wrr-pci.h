@@ -38,19 +38,22 @@ static u16 wrr_sqid(const struct nvme_queue *nvmeq, unsigned int level)
 	return (place + 1) * nvmeq->dev->wrr.queues + nvmeq->qid;
 }
 
-#define wrr_for_each_sibling(sq, nvmeq, level)             \
-	for ((level) = 0; (level) < WRR_LEVELS; (level)++) \
-		if ((level) != WRR_OWN && ((sq) = wrr_sibling(nvmeq, level)))
+/* The sibling of the next level above @level, which it sets; NULL past the last. -1 begins. */
+static struct nvme_queue *wrr_next(struct nvme_queue *nvmeq, int *level)
+{
+	if (++*level == WRR_OWN)
+		++*level;
+	return *level < WRR_LEVELS ? wrr_sibling(nvmeq, *level) : NULL;
+}
 
 static void wrr_free_queue(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
-	unsigned int level;
+	int level = -1;
 
 	if (!nvmeq->qid)
 		return;
-	wrr_for_each_sibling(sq, nvmeq, level)
-	{
+	while ((sq = wrr_next(nvmeq, &level))) {
 		if (!sq->sq_cmds)
 			continue;
 		if (test_and_clear_bit(NVMEQ_SQ_CMB, &sq->flags))
@@ -68,12 +71,11 @@ static void wrr_free_queue(struct nvme_queue *nvmeq)
 static int wrr_alloc_queue(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
-	unsigned int level;
+	int level = -1;
 
 	if (!wrr_has_siblings(nvmeq))
 		return 0;
-	wrr_for_each_sibling(sq, nvmeq, level)
-	{
+	while ((sq = wrr_next(nvmeq, &level))) {
 		sq->dev = nvmeq->dev;
 		sq->sqes = nvmeq->sqes;
 		sq->q_depth = nvmeq->q_depth;
@@ -91,14 +93,13 @@ static void wrr_init_queue(struct nvme_queue *nvmeq)
 {
 	struct nvme_dev *dev = nvmeq->dev;
 	struct nvme_queue *sq;
-	unsigned int level;
+	int level = -1;
 
 	memset(nvmeq->wrr.sent, 0, sizeof(nvmeq->wrr.sent));
 	memset(nvmeq->wrr.done, 0, sizeof(nvmeq->wrr.done));
 	if (!wrr_has_siblings(nvmeq))
 		return;
-	wrr_for_each_sibling(sq, nvmeq, level)
-	{
+	while ((sq = wrr_next(nvmeq, &level))) {
 		memset(sq->wrr.sent, 0, sizeof(sq->wrr.sent));
 		sq->sq_tail = 0;
 		sq->last_sq_tail = 0;
@@ -111,21 +112,23 @@ static void wrr_init_queue(struct nvme_queue *nvmeq)
 static void wrr_dbbuf_free(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
-	unsigned int level;
+	int level = -1;
 
 	nvme_dbbuf_free(nvmeq);
 	if (!wrr_has_siblings(nvmeq))
 		return;
-	wrr_for_each_sibling(sq, nvmeq, level) nvme_dbbuf_free(sq);
+	while ((sq = wrr_next(nvmeq, &level)))
+		nvme_dbbuf_free(sq);
 }
 
 static void wrr_delete_created(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
-	unsigned int level;
+	int level = -1;
 
-	wrr_for_each_sibling(sq, nvmeq, level) if (test_and_clear_bit(level, &nvmeq->wrr.created))
-		adapter_delete_sq(nvmeq->dev, sq->qid);
+	while ((sq = wrr_next(nvmeq, &level)))
+		if (test_and_clear_bit(level, &nvmeq->wrr.created))
+			adapter_delete_sq(nvmeq->dev, sq->qid);
 }
 
 /*
@@ -135,14 +138,13 @@ static void wrr_delete_created(struct nvme_queue *nvmeq)
 static int wrr_create_queue(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
-	unsigned int level;
+	int level = -1;
 	int result;
 
 	nvmeq->wrr.created = 0;
 	if (!wrr_has_siblings(nvmeq))
 		return 0;
-	wrr_for_each_sibling(sq, nvmeq, level)
-	{
+	while ((sq = wrr_next(nvmeq, &level))) {
 		sq->qid = wrr_sqid(nvmeq, level);
 		sq->wrr.level = level;
 		sq->wrr.cqid = nvmeq->qid;
@@ -164,14 +166,15 @@ static bool wrr_delete_siblings(struct nvme_dev *dev)
 {
 	unsigned long timeout = NVME_ADMIN_TIMEOUT;
 	struct nvme_queue *nvmeq, *sq;
-	unsigned int i, level;
+	unsigned int i;
+	int level;
 
 	if (!dev->wrr.on)
 		return true;
 	for (i = 1; i < dev->online_queues; i++) {
 		nvmeq = &dev->queues[i];
-		wrr_for_each_sibling(sq, nvmeq, level)
-		{
+		level = -1;
+		while ((sq = wrr_next(nvmeq, &level))) {
 			if (!test_and_clear_bit(level, &nvmeq->wrr.created))
 				continue;
 			if (nvme_delete_queue(sq, nvme_admin_delete_sq))
@@ -332,7 +335,7 @@ static void wrr_tick(struct timer_list *timer)
 	if (others < 0 || urgent < 0 || !wrr->looking || waiting <= 0 || sent[0] == done[0] ||
 	    !READ_ONCE(wrr->cap)) {
 		wrr_begin_anew(wrr, done);
-	} else if (others + urgent >= max(wrr->window, (long)WRR_WINDOW)) {
+	} else if (others + urgent >= max(wrr->window, WRR_WINDOW)) {
 		WRITE_ONCE(wrr->demoted, wrr_too_few(wrr, others, others + urgent));
 		wrr->window = waiting;
 		memcpy(wrr->seen, done, sizeof(done));
@@ -632,7 +635,7 @@ static int wrr_parse_classes(char *text, u8 *level)
 	char *word;
 	int found;
 
-	while ((word = strsep(&text, " \n"))) {
+	while ((word = strsep(&text, "\n "))) {
 		if (!*word)
 			continue;
 		found = match_string(wrr_names, WRR_LEVELS, word);

@@ -40,7 +40,7 @@ enum wrr_level { WRR_URGENT, WRR_HIGH, WRR_MEDIUM, WRR_LOW, WRR_LEVELS };
 /* The urgent share is looked at so often, */
 #define WRR_TICK_MS 10
 /* when so many commands have completed at least, */
-#define WRR_WINDOW 32
+#define WRR_WINDOW 32L
 /* and what others were given too little, or too much, counts up to so many. */
 #define WRR_MEMORY 4096
 #define WRR_CREDIT 256

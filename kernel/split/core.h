@@ -174,6 +174,7 @@ static __always_inline bool split_note_account(struct split_device *device,
 	atomic64_add(bytes, &ledger->bytes[use]);
 	return true;
 }
+
 void split_accounts_show(struct seq_file *m);
 size_t split_accounts_bytes(void);
 void split_accounts_exit(void);
@@ -238,7 +239,7 @@ struct split_probe {
 };
 
 /* Has a hooked function go on elsewhere: one such hook per function in the whole kernel. */
-#define SPLIT_GATE(name, at, hook)                                                  \
+#define SPLIT_GATE(name, hook)                                                      \
 	{                                                                           \
 		.function = name,                                                   \
 		.ops = {.func = hook,                                               \

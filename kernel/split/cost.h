@@ -49,7 +49,7 @@
  * No request costs more: 4 GiB written to a device that writes 256 times slower than
  * it reads, with the longest seek and flush that cost_init() allows.
  */
-#define COST_MAX (1ULL << 42)
+#define COST_MAX BIT_ULL(42)
 
 enum cost_kind { COST_ROTATING, COST_FLASH };
 

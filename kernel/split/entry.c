@@ -360,7 +360,7 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 }
 
 struct split_hook split_entry_hooks[] = {
-	SPLIT_GATE("mnt_want_write", mnt_want_write, split_at_change),
+	SPLIT_GATE("mnt_want_write", split_at_change),
 	SPLIT_GATE_MORE("balance_dirty_pages_ratelimited", split_at_balance, BIT(SPLIT_STORE)),
 	{},
 };

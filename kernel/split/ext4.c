@@ -107,9 +107,9 @@ static void split_at_handle_end(void *unused, unsigned long dev, tid_t tid, unsi
 struct split_hook split_ext4_hooks[] = {
 	SPLIT_WATCH("jbd2_journal_dirty_metadata", jbd2_journal_dirty_metadata,
 		    split_at_dirty_metadata),
-	SPLIT_GATE("ext4_file_write_iter", NULL, split_at_write),
-	SPLIT_GATE("ext4_sync_file", NULL, split_at_fsync),
-	SPLIT_GATE("ext4_sync_fs", NULL, split_at_sync),
+	SPLIT_GATE("ext4_file_write_iter", split_at_write),
+	SPLIT_GATE("ext4_sync_file", split_at_fsync),
+	SPLIT_GATE("ext4_sync_fs", split_at_sync),
 	SPLIT_GATE_MORE("ext4_file_read_iter", split_at_read, BIT(SPLIT_READ)),
 	{},
 };

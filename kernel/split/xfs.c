@@ -138,9 +138,9 @@ struct split_hook split_xfs_hooks[] = {
 	SPLIT_WATCH("xlog_cil_set_ctx_write_state", NULL, split_at_log_write),
 	SPLIT_WATCH("xfs_end_ioend", NULL, split_at_written),
 	SPLIT_WATCH("iomap_finish_ioends", iomap_finish_ioends, split_at_noted),
-	SPLIT_GATE("xfs_file_write_iter", NULL, split_at_write),
-	SPLIT_GATE("xfs_file_fsync", NULL, split_at_fsync),
-	SPLIT_GATE("xfs_fs_sync_fs", NULL, split_at_sync),
+	SPLIT_GATE("xfs_file_write_iter", split_at_write),
+	SPLIT_GATE("xfs_file_fsync", split_at_fsync),
+	SPLIT_GATE("xfs_fs_sync_fs", split_at_sync),
 	SPLIT_GATE_MORE("xfs_file_read_iter", split_at_read, BIT(SPLIT_READ)),
 	{},
 };
