@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import analysis, cache, description, image, modules, report, result, study
+from lab import analysis, cache, description, image, modules, plan, report, result, study
 from lab.description import Experiment
 from lab.errors import UsageError
 from lab.figure import Table, number
@@ -181,9 +181,9 @@ def sources(name: str) -> str:
     experiment = description.load(name)
     wanted = {module for scheduler in experiment.schedulers for module in SCHEDULERS[scheduler].modules}
     paths = [*sorted(set(_module_sources(wanted))), *sorted(image.GUEST.iterdir())]
-    described = repr((experiment.variants, experiment.device, experiment.sweep, experiment.seconds))
-    described += repr([SCHEDULERS[scheduler] for scheduler in experiment.schedulers])
-    data = [described, *(part for path in paths for part in (path.name, path.read_bytes()))]
+    points = plan.points(experiment, plan.Choice())
+    scripts = [plan.script(experiment, point, point.variant.seeds[0]) for point in points]
+    data = [*scripts, *(part for path in paths for part in (path.name, path.read_bytes()))]
     return cache.key(*data, *(part for file, text in sorted(experiment.files.items()) for part in (file, text)))
 
 
