@@ -67,7 +67,8 @@ def _build(target: Path, build: Callable[[Path], None]) -> None:
     remove(part)
     try:
         build(part)
-        if part.is_dir():
+        # A folder's name can't be taken over, a file's can, in one step.
+        if part.is_dir() or target.is_dir():
             remove(target)
         part.rename(target)
     finally:

@@ -54,7 +54,6 @@ def _cli(*args: str) -> int:
         (["run", "prio-mix", "--kernel", "2.4"], "6.12"),
         (["run", "prio-mix", "--set", "x"], "TUNABLE=VALUE"),
         (["run", "prio-mix", "-j", "0"], "positive"),
-        (["run", "prio-mix", "--device", "emmc", "--scheduler", "wrr"], "no cell of prio-mix fits"),
         (["run", "prio-mix", "--cluster", "node7"], "'node7' is no address of a scheduler"),
         (["worker", "tcp://node7:port"], "no address of a scheduler"),
         (["scheduler", "ftp://node7:8786"], "no address of a scheduler"),
