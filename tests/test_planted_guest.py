@@ -66,10 +66,13 @@ SIMDISK = (
 )
 MQ_PRIO = (
     ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "mq-prio-order"),
-    ("idle-after-hold", "\t\tif (!atomic_read(&r->issued))\n", "\t\tif (false)\n", "mq-prio-order"),
-    ("turn-never-due", "\t\t\t\tmqp_turn_end(mqp, now);", "\t\t\t\tturn->next_ns = U64_MAX;", "mq-prio-share"),
-    ("one-lower-rank-only", "\t\t\tbest = i;", "\t\t\tbreak;", "mq-prio-share"),
-    ("tags-not-kept", "sluice_nr_tags(data) / 2", "sluice_nr_tags(data)", "mq-prio-tags"),
+    ("idle-after-hold", "\tif (!atomic_read(&r->issued))\n", "\tif (false)\n", "mq-prio-order"),
+    ("turn-never-due", "next_ns += mqp_period(mqp, cost);", "next_ns = U64_MAX;", "mq-prio-share"),
+    ("one-lower-rank-only", "while (mqp->rank[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
+    ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
+    ("no-limit", "\tif (!higher ||", "\tif (true ||", "mq-prio-sparse"),
+    ("no-trial", "\tif (mqp->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
+    ("tags-not-kept", "sluice_nr_tags(data) >> halves", "sluice_nr_tags(data)", "mq-prio-tags"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
     ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "elevator-merges"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),

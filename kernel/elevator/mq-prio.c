@@ -11,31 +11,34 @@
  *
  *  - Lower requests own the scheduler's tags, so that a higher one waits
  *    before it is ever inserted.  While a higher rank was active lately, lower
- *    ones may take half of the tags (mqp_limit_depth()).
+ *    ones may take half of the tags, and so on down (mqp_limit_depth()).
  *  - Lower requests fill the device's own queue.  While a higher rank is
- *    active, lower ones are inside the device one turn at a time: one request
- *    on flash, 1 MiB on a rotating disk, where one seek should pay for much.
+ *    active, lower ones are inside the device in turns: one request on flash,
+ *    1 MiB on a rotating disk, where one seek should pay for much.  While a
+ *    higher rank stays away for a moment, lower ones keep the device busy, but
+ *    no deeper than its throughput needs (mqp_learn_limit()).
  *  - Aging that lets the oldest go first turns into "low first" once an
- *    overload has made everything old.  Here aging is a budget: a turn begins
- *    with the lower request that has waited longest, and the turn's cost decides
- *    when the next one opens, so that turns take low_share percent of the time
- *    however much waits.
+ *    overload has made everything old.  Here aging is a budget: what a turn
+ *    costs decides when the next one opens, so that turns take low_share percent
+ *    of the time however much waits.  The most urgent rank that waits has most
+ *    of the turns, and the ranks below it low_share percent of that.
  *
- * The cost of a request is what the device spent on it, learned from
- * completions: the time from the one before it (or from the turn's start) to
- * its own.  On a disk that is seek, rotation and transfer.  On flash requests
- * overlap, and the time also holds others' work: the least that was seen lately
- * is the read's own.  With C for the cost of a turn, S for the share in per
- * cent and R for the turn's time inside the device, turns open every
+ * The cost of a turn on a disk is what the device spent on it: the time from the
+ * completion before it (or from the turn's start) to its own, which is seek,
+ * rotation and transfer.  On flash requests overlap, and completions come in
+ * batches, so that no single completion says what a read costs.  There the
+ * lower rank has the device for itself for a moment, once a minute (a trial), and
+ * is charged by the byte what the device took then.  A write ends in the drive's
+ * buffer, and a rank that had no trial yet knows nothing: both are charged the
+ * time since the completion before them.  With C for the cost, S for the share
+ * in per cent, the next turn opens after
  *
- *	max(R, min(C * 92 / S, 1 s))
+ *	min(C * 92 / S, 1 s)
  *
- * Where R is the larger on flash, a turn has as many requests as it takes to
- * meet the share, but no more than S per cent of what the higher rank has
- * inside the device: where requests don't wait for each other, that is the
- * share.  The first turn opens when the lower requests that were inside the
- * device before the higher rank came have left it.  From then on a request with
- * N older lower ones before it is dispatched within N + 1 of these periods.
+ * On a disk one turn is inside the device at a time.  On flash there may be
+ * several, S per cent of what the lower rank had inside in its trial, or of what
+ * the higher rank has now.  The first turn opens when the lower requests that
+ * were inside the device before the higher rank came have left it.
  *
  * With one rank active nothing of this runs: requests pass in arrival order
  * (in sector order with a deadline on a rotating disk), merge structures are
@@ -73,6 +76,10 @@
 #define MQP_HOLD_MS_DEFAULT 10
 #define MQP_HOLD_MS_MAX 1000
 
+/* The time between a rank's requests is an average over about so many, in parts of a jiffy. */
+#define MQP_THINK_WEIGHT 8
+#define MQP_THINK_SHIFT 8
+
 /*
  * Tags are kept back for longer than the device is: a reserve costs lower
  * ranks little, and its lack makes a returning higher one wait for a tag.
@@ -91,8 +98,27 @@
 /* The share is a promise: turns open a little early, by what the cost may err. */
 #define MQP_PROMISE_PCT 92
 
-/* On flash, the least cost of a read is forgotten in about so many reads. */
-#define MQP_UNIT_RISE 64
+/*
+ * On flash a lower rank has the device for itself for a moment when it has had so
+ * many turns, so that its share is one of what it does alone; and again when that
+ * is long ago, or its requests have another size.  It ends after so many
+ * requests, or after so long: a delay that urgent ranks meet once a minute.
+ */
+#define MQP_TRIAL_TURNS 8
+#define MQP_TRIAL_DONE 128
+#define MQP_SIZE_WEIGHT 8
+#define MQP_TRIAL_JIFFIES (60 * HZ)
+#define MQP_TRIAL_NS (20 * NSEC_PER_MSEC)
+
+/*
+ * A device's throughput is looked at over so many completions, and a rank's depth
+ * doubles for as long as that brings a tenth more.  Each so many windows it is
+ * tried again.
+ */
+#define MQP_WINDOW 32
+#define MQP_MIB_SHIFT 20
+#define MQP_GAIN_PCT 110
+#define MQP_LOOK_AGAIN 128
 
 /*
  * A busy higher rank's own dispatches open turns; the timer is for when there
@@ -110,7 +136,7 @@
 #define MQP_SWEEP_BATCH 16
 #define MQP_SWEEP_EXPIRE (HZ / 2)
 
-/* Where a request is; kept in rq->elv.priv[1]. */
+/* Where a request is; kept in the low bits of rq->elv.priv[1], below its bytes. */
 enum mqp_state {
 	MQP_OUTSIDE, /* not inserted, or left again */
 	MQP_QUEUED, /* in its rank's FIFO */
@@ -118,32 +144,73 @@ enum mqp_state {
 	MQP_TURN, /* the same, as part of a turn */
 };
 
+#define MQP_STATE_BITS 2
+
+/**
+ * struct mqp_window - throughput over some completions
+ * @last_ns: the completion before; 0: none, or something else was in between
+ * @ns: between completions
+ * @bytes: of all requests but the first
+ * @done: their number
+ */
+struct mqp_window {
+	u64 last_ns;
+	u64 ns;
+	u64 bytes;
+	unsigned int done;
+};
+
 /**
  * struct mqp_rank - the requests of one rank
  * @set: waiting requests; on a rotating disk all are indexed
- * @issued: dispatched and unfinished; the one field that changes without the lock
- * @last: jiffies when the rank last had a request finished
  * @pos: sector where the sweep goes on (rotating disks)
  * @swept: requests since the sweep last looked at the oldest
  * @max_wait_ns: longest wait of a request that began a turn
+ * @owed_ns: device time that ranks below this one may have before it
+ * @think: how long the rank stays away between requests, jiffies << MQP_THINK_SHIFT
+ * @turns: since the last trial
+ * @tried: jiffies of the last trial
+ * @size: bytes of a request in turns, on average
+ * @tried_size: the same in the last trial; 0: there was none
+ * @mib_ns: what the last trial took for a MiB
+ * @depth: the most requests inside the device at a time, then
+ * @limit: how many may be inside while a more urgent rank comes back now and then
+ * @trying: the limit that is tried; 0: none
+ * @limit_mib_ns: what the device takes for a MiB at the limit; 0: not known yet
+ * @windows: since a limit was tried
+ * @window: the throughput under the limit, or in a trial
+ * @issued: dispatched and unfinished; changes without the lock, as @last does
+ * @last: jiffies when the rank last had a request finished
  */
 struct mqp_rank {
 	struct rq_set set;
-	atomic_t issued;
-	unsigned long last;
 	sector_t pos;
 	unsigned int swept;
 	u64 max_wait_ns;
+	s64 owed_ns;
+	unsigned int think;
+	unsigned int turns;
+	unsigned long tried;
+	unsigned int size;
+	unsigned int tried_size;
+	u64 mib_ns;
+	unsigned int depth;
+	unsigned int limit;
+	unsigned int trying;
+	u64 limit_mib_ns;
+	unsigned int windows;
+	struct mqp_window window;
+	atomic_t issued ____cacheline_aligned_in_smp;
+	unsigned long last;
 };
 
 /**
  * struct mqp_turn - lower ranks' share of the device
  * @rank: the rank whose turn it is
- * @left: budget: requests on flash, sectors on a rotating disk
- * @issued: requests of this turn inside the device
+ * @left: budget in sectors, on a rotating disk
+ * @issued: requests of turns inside the device
  * @start_ns: when the first request went
  * @cost_ns: device time of the requests that finished
- * @unit_ns: device time of one request, on flash
  * @stay_ns: how long the last turn was inside the device
  * @next_ns: when the next turn may open
  * @count: turns so far
@@ -154,7 +221,6 @@ struct mqp_turn {
 	unsigned int issued;
 	u64 start_ns;
 	u64 cost_ns;
-	u64 unit_ns;
 	u64 stay_ns;
 	u64 next_ns;
 	u64 count;
@@ -171,11 +237,16 @@ struct mqp_turn {
  * @busy: bit per rank that had requests within MQP_RESERVE_JIFFIES; read
  *	  without the lock
  * @queued: requests on @urgent and all FIFOs; read without the lock
- * @held: all that waits is held for @timer; read without the lock
+ * @held: all that waits is held for @timer or a completion; read without the lock
+ * @full: the rank whose limit keeps its requests back, MQP_RANKS: none; read
+ *	  without the lock
+ * @trial: the rank that has the device for itself, MQP_RANKS: none
+ * @trial_ns: when that ends
  * @rotating: the device seeks
  * @low_share: percent, 1-50; read and written without the lock
  * @hold_ms: 0-1000; read and written without the lock
- * @last_done_ns: last completion while ranks compete; written without the lock
+ * @last_done_ns: last completion while ranks compete; written without the lock,
+ *		  and may be a completion too early when several end at a time
  * @turn: lower ranks' share
  * @timer: reruns the queues when a turn opens or a higher rank's hold ends
  * @rank: the ranks
@@ -188,6 +259,9 @@ struct mqp_data {
 	unsigned long busy;
 	unsigned int queued;
 	bool held;
+	unsigned int full;
+	unsigned int trial;
+	u64 trial_ns;
 	bool rotating;
 	unsigned int low_share;
 	unsigned int hold_ms;
@@ -206,10 +280,14 @@ static unsigned int mqp_ioprio_rank(unsigned int ioprio)
 	return class == RQ_IDLE ? MQP_RANK_IDLE : class * MQP_RANK_BE + rq_level(ioprio);
 }
 
+static bool mqp_has_requests(const struct mqp_rank *r)
+{
+	return r->set.queued || atomic_read(&r->issued);
+}
+
 static bool mqp_active(const struct mqp_rank *r, unsigned long window)
 {
-	return r->set.queued || atomic_read(&r->issued) ||
-	       time_before_eq(jiffies, READ_ONCE(r->last) + window);
+	return mqp_has_requests(r) || time_before_eq(jiffies, READ_ONCE(r->last) + window);
 }
 
 /* More than one rank had requests lately. */
@@ -223,6 +301,25 @@ static bool mqp_competing(const struct mqp_data *mqp)
 static unsigned long mqp_hold(const struct mqp_data *mqp)
 {
 	return msecs_to_jiffies(READ_ONCE(mqp->hold_ms));
+}
+
+/* The rank has requests, or stays away for no longer than is worth waiting for. */
+static bool mqp_held_for(const struct mqp_rank *r, unsigned long hold)
+{
+	return mqp_has_requests(r) ||
+	       (r->think <= hold << MQP_THINK_SHIFT && mqp_active(r, hold));
+}
+
+/* A request comes: of a rank that had none that tells how long it stays away. */
+static void mqp_learn_think(struct mqp_data *mqp, struct mqp_rank *r)
+{
+	unsigned long most = 2 * mqp_hold(mqp);
+	unsigned int away;
+
+	if (mqp_has_requests(r))
+		return;
+	away = min(jiffies - READ_ONCE(r->last), most) << MQP_THINK_SHIFT;
+	r->think += ((int)away - (int)r->think) / MQP_THINK_WEIGHT;
 }
 
 /*
@@ -239,7 +336,7 @@ static unsigned int mqp_top(struct mqp_data *mqp)
 	for_each_set_bit(i, &busy, MQP_RANKS) {
 		struct mqp_rank *r = &mqp->rank[i];
 
-		if (top == MQP_RANKS && mqp_active(r, hold))
+		if (top == MQP_RANKS && mqp_held_for(r, hold))
 			top = i;
 		else if (!mqp_active(r, MQP_RESERVE_JIFFIES))
 			WRITE_ONCE(mqp->busy, mqp->busy & ~BIT(i));
@@ -247,28 +344,95 @@ static unsigned int mqp_top(struct mqp_data *mqp)
 	return top;
 }
 
-/* Lower requests inside the device, whether they went in a turn or before. */
-static bool mqp_lower_issued(const struct mqp_data *mqp, unsigned int top)
+/* Requests of these ranks inside the device. */
+static unsigned int mqp_inside(const struct mqp_data *mqp, unsigned long ranks)
 {
-	unsigned long lower = mqp->busy & ~GENMASK(top, 0);
-	unsigned int i;
+	unsigned int i, inside = 0;
 
-	for_each_set_bit(i, &lower, MQP_RANKS)
-		if (atomic_read(&mqp->rank[i].issued))
-			return true;
-	return false;
+	for_each_set_bit(i, &ranks, MQP_RANKS)
+		inside += atomic_read(&mqp->rank[i].issued);
+	return inside;
 }
 
+/* Lower requests inside the device, whether they went in a turn or before. */
+static unsigned int mqp_lower_issued(const struct mqp_data *mqp, unsigned int top)
+{
+	return mqp_inside(mqp, mqp->busy & ~GENMASK(top, 0));
+}
+
+/* Throughput */
+
+/* Takes a completion into a window; returns the device's time for a MiB when it has @size, else 0. */
+static u64 mqp_window_add(struct mqp_window *w, u64 now, unsigned int bytes, unsigned int size)
+{
+	u64 mib_ns;
+
+	if (w->last_ns && now > w->last_ns) {
+		w->ns += now - w->last_ns;
+		w->bytes += bytes;
+		w->done++;
+	}
+	w->last_ns = now;
+	if (w->done < size)
+		return 0;
+	mib_ns = div64_u64(w->ns << MQP_MIB_SHIFT, max(w->bytes, 1ULL));
+	*w = (struct mqp_window){ .last_ns = now };
+	return mib_ns;
+}
+
+/* Before more urgent requests, and where a rank has too few, completions say nothing of a limit. */
+static void mqp_not_full(struct mqp_data *mqp)
+{
+	lockdep_assert_held(&mqp->lock);
+	if (mqp->full < MQP_RANKS)
+		mqp->rank[mqp->full].window.last_ns = 0;
+	WRITE_ONCE(mqp->full, MQP_RANKS);
+}
+
+/*
+ * A window under the limit, or under the one that is tried, says @mib_ns: the larger of the two
+ * is worth it where it brings a tenth more.
+ */
+static void mqp_learn_limit(struct mqp_rank *r, u64 mib_ns)
+{
+	bool more = r->trying > r->limit, better;
+
+	if (!r->trying) {
+		r->limit_mib_ns = mib_ns;
+		if (r->windows++ % MQP_LOOK_AGAIN == 0)
+			r->trying = 2 * r->limit;
+		else if (r->windows % MQP_LOOK_AGAIN == MQP_LOOK_AGAIN / 2)
+			r->trying = r->limit / 2;
+		return;
+	}
+	if (more)
+		better = r->limit_mib_ns * 100 > mib_ns * MQP_GAIN_PCT;
+	else
+		better = mib_ns * 100 <= r->limit_mib_ns * MQP_GAIN_PCT;
+	if (!better) {
+		r->trying = 0;
+		return;
+	}
+	r->limit = r->trying;
+	r->limit_mib_ns = mib_ns;
+	r->trying = more ? 2 * r->limit : r->limit / 2;
+}
 /* Queueing */
 
 static void mqp_set_state(struct request *rq, enum mqp_state state)
 {
-	rq->elv.priv[1] = (void *)state;
+	rq->elv.priv[1] = (void *)((unsigned long)blk_rq_bytes(rq) << MQP_STATE_BITS | state);
 }
 
 static enum mqp_state mqp_get_state(const struct request *rq)
 {
-	return (enum mqp_state)(unsigned long)rq->elv.priv[1];
+	return (unsigned long)rq->elv.priv[1] & GENMASK(MQP_STATE_BITS - 1, 0);
+}
+
+/* What the request had when it was dispatched. */
+static unsigned int mqp_bytes(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1] >> MQP_STATE_BITS;
 }
 
 static struct request *mqp_oldest(const struct mqp_rank *r)
@@ -294,6 +458,11 @@ static void mqp_enqueue(struct mqp_data *mqp, struct request *rq)
 
 	rq->elv.priv[0] = r;
 	mqp_set_state(rq, MQP_QUEUED);
+	if (mqp_competing(mqp)) {
+		mqp_learn_think(mqp, r);
+		if (i < mqp->full)
+			mqp_not_full(mqp);
+	}
 	rq_set_add(&r->set, rq);
 	mqp->waiting |= BIT(i);
 	if (!(mqp->busy & BIT(i)))
@@ -311,8 +480,11 @@ static void mqp_unlink(struct mqp_data *mqp, struct request *rq)
 	rq_set_del(mqp->q, &r->set, rq);
 	mqp_set_state(rq, MQP_OUTSIDE);
 	WRITE_ONCE(mqp->queued, mqp->queued - 1);
-	if (!r->set.queued)
-		mqp->waiting &= ~BIT(r - mqp->rank);
+	if (r->set.queued)
+		return;
+	mqp->waiting &= ~BIT(r - mqp->rank);
+	if (r == &mqp->rank[mqp->full])
+		mqp_not_full(mqp);
 }
 
 /* Order within a rank */
@@ -344,15 +516,40 @@ static struct request *mqp_take(struct mqp_data *mqp, struct mqp_rank *r, enum m
 
 /* Turns */
 
-static unsigned int mqp_longest_waiting(const struct mqp_data *mqp, unsigned long lower)
+/*
+ * Of lower ranks that wait the one whose turn it is: the most urgent, unless those below it are
+ * owed their share of what it had.
+ */
+static unsigned int mqp_next_rank(const struct mqp_data *mqp, unsigned long lower)
 {
-	unsigned int i, best = __ffs(lower);
+	unsigned int i = __ffs(lower);
 
-	for_each_set_bit(i, &lower, MQP_RANKS)
-		if (mqp_oldest(&mqp->rank[i])->start_time_ns <
-		    mqp_oldest(&mqp->rank[best])->start_time_ns)
-			best = i;
-	return best;
+	while (mqp->rank[i].owed_ns > 0 && (lower & ~GENMASK(i, 0)))
+		i = __ffs(lower & ~GENMASK(i, 0));
+	return i;
+}
+
+static void mqp_owe(struct mqp_rank *r, s64 ns)
+{
+	r->owed_ns = clamp_t(s64, r->owed_ns + ns, -(s64)MQP_PERIOD_MAX_NS, MQP_PERIOD_MAX_NS);
+}
+
+/*
+ * A rank had @cost of the device's time: it owes its share to the ranks below it that wait, and
+ * what those above it owed is paid by as much.
+ */
+static void mqp_settle(struct mqp_data *mqp, unsigned int rank, u64 cost)
+{
+	unsigned int share = READ_ONCE(mqp->low_share), i;
+	unsigned long above = mqp->waiting & (BIT(rank) - 1);
+	struct mqp_rank *r = &mqp->rank[rank];
+
+	if (mqp->waiting & ~GENMASK(rank, 0))
+		mqp_owe(r, div_u64(cost * share, 100 - share));
+	else
+		r->owed_ns = 0;
+	for_each_set_bit(i, &above, MQP_RANKS)
+		mqp_owe(&mqp->rank[i], -(s64)cost);
 }
 
 /* The time that must pass for @cost of lower ranks' device time. */
@@ -363,93 +560,160 @@ static u64 mqp_period(const struct mqp_data *mqp, u64 cost)
 	return min_t(u64, period, MQP_PERIOD_MAX_NS);
 }
 
-/*
- * Requests in a turn on flash: one, and those that came due while the last turn
- * was inside the device, within lower ranks' share of the device's queue.
- */
-static unsigned int mqp_turn_size(const struct mqp_data *mqp, unsigned int top, u64 now)
+static void mqp_charge(struct mqp_data *mqp, unsigned int rank, u64 cost)
 {
-	const struct mqp_turn *turn = &mqp->turn;
-	unsigned int inside = atomic_read(&mqp->rank[top].issued);
-	u64 due = div64_u64(now - turn->next_ns, max(mqp_period(mqp, turn->unit_ns), 1ULL));
-
-	return clamp_t(u64, 1 + due, 1, max(inside * READ_ONCE(mqp->low_share) / 100, 1U));
+	mqp->turn.next_ns += mqp_period(mqp, cost);
+	mqp_settle(mqp, rank, cost);
 }
 
-static void mqp_turn_begin(struct mqp_data *mqp, unsigned int top, unsigned long lower, u64 now)
+/*
+ * What a read takes of a device that the rank has for itself, on flash; 0: not known. Of a
+ * write the device shows only how long it takes to get into its buffer.
+ */
+static u64 mqp_known_cost(const struct mqp_rank *r, const struct request *rq)
+{
+	u64 bytes = max(blk_rq_bytes(rq), r->tried_size);
+
+	return op_is_write(req_op(rq)) ? 0 : bytes * r->mib_ns >> MQP_MIB_SHIFT;
+}
+
+/* How many requests of turns may be inside a flash device: lower ranks' share of its queue. */
+static unsigned int mqp_turn_depth(const struct mqp_data *mqp, unsigned int top,
+				   const struct mqp_rank *r)
+{
+	unsigned int depth = max_t(unsigned int, r->depth, atomic_read(&mqp->rank[top].issued));
+
+	return max(depth * READ_ONCE(mqp->low_share) / 100, 1U);
+}
+
+static void mqp_turn_begin(struct mqp_data *mqp, unsigned int rank, u64 now)
 {
 	struct mqp_turn *turn = &mqp->turn;
-	unsigned int i = mqp_longest_waiting(mqp, lower);
-	struct mqp_rank *r = &mqp->rank[i];
+	struct mqp_rank *r = &mqp->rank[rank];
 	u64 waited = now - mqp_oldest(r)->start_time_ns;
 
-	/* Only the device's delay is made up for, not time in which nothing waited. */
-	turn->next_ns = max(turn->next_ns, now - min(now, turn->stay_ns));
-	turn->rank = i;
-	turn->left = mqp->rotating ? MQP_TURN_SECTORS : mqp_turn_size(mqp, top, now);
+	/* The device's delay and the timer's are made up for, not time in which nothing waited. */
+	turn->next_ns = max(turn->next_ns, now - max(turn->stay_ns, MQP_TIMER_SLACK_NS));
+	turn->rank = rank;
+	turn->left = MQP_TURN_SECTORS;
 	turn->start_ns = now;
 	turn->cost_ns = 0;
 	turn->count++;
+	r->turns++;
 	r->max_wait_ns = max(r->max_wait_ns, waited);
-	trace_mq_prio_turn(mqp->q, i, waited);
+	trace_mq_prio_turn(mqp->q, rank, waited);
 }
 
-/* Whether a lower request may go now; begins a turn when one is due. */
+/*
+ * Whether the device has room for another turn of a rank: what was inside before the higher rank
+ * came has left it, and turns don't fill it.
+ */
+static bool mqp_turn_fits(const struct mqp_data *mqp, unsigned int top, unsigned int rank)
+{
+	unsigned int issued = mqp->turn.issued;
+
+	if (!issued)
+		return !mqp_lower_issued(mqp, top);
+	return !mqp->rotating && issued < mqp_turn_depth(mqp, top, &mqp->rank[rank]);
+}
+
+/* Whether a request of a lower rank, mqp->turn.rank, may go now; begins a turn when one is due. */
 static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top, unsigned long lower)
 {
 	struct mqp_turn *turn = &mqp->turn;
+	unsigned int rank;
 	u64 now;
 
-	if (turn->issued)
+	if (mqp->rotating && turn->issued)
 		return turn->left > 0 && (lower & BIT(turn->rank));
-	if (mqp_lower_issued(mqp, top))
+	rank = mqp_next_rank(mqp, lower);
+	if (!mqp_turn_fits(mqp, top, rank))
 		return false;
 	now = ktime_get_ns();
 	if (now < turn->next_ns)
 		return false;
-	mqp_turn_begin(mqp, top, lower, now);
+	mqp_turn_begin(mqp, rank, now);
 	return true;
 }
 
+/* On flash a turn is a request, which is charged at once where its cost is known. */
 static struct request *mqp_turn_take(struct mqp_data *mqp)
 {
 	struct mqp_turn *turn = &mqp->turn;
-	struct request *rq = mqp_take(mqp, &mqp->rank[turn->rank], MQP_TURN, !turn->issued);
+	struct mqp_rank *r = &mqp->rank[turn->rank];
+	struct request *rq = mqp_take(mqp, r, MQP_TURN, !mqp->rotating || !turn->issued);
+	int size = blk_rq_bytes(rq);
 
-	turn->left -= mqp->rotating ? max(blk_rq_sectors(rq), MQP_TURN_LEAST) : 1;
+	turn->left -= max(blk_rq_sectors(rq), MQP_TURN_LEAST);
 	turn->issued++;
+	r->size += (size - (int)r->size) / MQP_SIZE_WEIGHT;
+	if (!mqp->rotating)
+		mqp_charge(mqp, turn->rank, mqp_known_cost(r, rq));
 	return rq;
 }
 
 /*
- * One of the turn's requests is done, @spent after the completion before it.
- * On flash a read is charged the least lately seen: down at once, up slowly.  A
- * write ends in the drive's buffer and costs more than it shows: it is charged
- * in full.
+ * One of the turns' requests is done, @spent after the completion before it. On a disk the last
+ * one ends the turn, which sets the time of the next.
  */
-static void mqp_turn_charge(struct mqp_data *mqp, u64 spent, bool write)
+static void mqp_turn_done(struct mqp_data *mqp, struct request *rq, u64 now)
 {
 	struct mqp_turn *turn = &mqp->turn;
+	struct mqp_rank *r = rq->elv.priv[0];
+	u64 from = max(turn->start_ns, READ_ONCE(mqp->last_done_ns));
+	u64 spent = now > from ? now - from : 0;
 
-	if (!mqp->rotating && !write && turn->unit_ns)
-		spent = min(spent, turn->unit_ns + turn->unit_ns / MQP_UNIT_RISE + 1);
-	turn->unit_ns = spent;
+	turn->issued--;
+	turn->stay_ns = now - turn->start_ns;
 	turn->cost_ns += spent;
+	if (!mqp->rotating) {
+		if (!r->mib_ns || op_is_write(req_op(rq)))
+			mqp_charge(mqp, r - mqp->rank, spent);
+		trace_mq_prio_turn_end(mqp->q, r - mqp->rank, spent, mqp_period(mqp, spent));
+	} else if (!turn->issued) {
+		mqp_charge(mqp, turn->rank, turn->cost_ns);
+		turn->next_ns = max(turn->next_ns, turn->start_ns);
+		turn->left = 0;
+		trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns,
+				       mqp_period(mqp, turn->cost_ns));
+	}
 }
 
-/*
- * The turn's last request is done: sets the time of the next turn so that this
- * one's cost is low_share percent of the period.
- */
-static void mqp_turn_end(struct mqp_data *mqp, u64 now)
-{
-	struct mqp_turn *turn = &mqp->turn;
-	u64 period = mqp_period(mqp, turn->cost_ns);
+/* Trials */
 
-	turn->stay_ns = now - turn->start_ns;
-	turn->next_ns = max(turn->next_ns + period, turn->start_ns);
-	turn->left = 0;
-	trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns, period);
+/* A lower rank's share is of what it does alone: on flash that is found out by letting it. */
+static bool mqp_trial_due(const struct mqp_data *mqp, const struct mqp_rank *r)
+{
+	if (mqp->rotating || r->turns < MQP_TRIAL_TURNS || op_is_write(req_op(mqp_oldest(r))))
+		return false;
+	return !r->mib_ns || r->size > 2 * r->tried_size || r->size < r->tried_size / 2 ||
+	       time_after(jiffies, r->tried + MQP_TRIAL_JIFFIES);
+}
+
+static void mqp_trial_begin(struct mqp_data *mqp, unsigned int rank)
+{
+	struct mqp_rank *r = &mqp->rank[rank];
+
+	mqp->trial = rank;
+	mqp->trial_ns = ktime_get_ns() + MQP_TRIAL_NS;
+	r->window = (struct mqp_window){};
+	r->depth = 0;
+	hrtimer_start(&mqp->timer, ns_to_ktime(mqp->trial_ns), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* Ends a trial; where too little was done to tell, what was known before stays. */
+static void mqp_trial_end(struct mqp_data *mqp)
+{
+	struct mqp_rank *r = &mqp->rank[mqp->trial];
+	struct mqp_window *w = &r->window;
+
+	if (w->bytes)
+		r->mib_ns = div64_u64(w->ns << MQP_MIB_SHIFT, w->bytes);
+	r->tried = jiffies;
+	r->tried_size = r->size;
+	r->turns = 0;
+	*w = (struct mqp_window){};
+	mqp->trial = MQP_RANKS;
 }
 
 /* What is left of an idle rank's hold, in ns, rounded up to whole jiffies. */
@@ -468,58 +732,72 @@ static bool mqp_timer_covers(struct mqp_data *mqp, u64 at)
 }
 
 /*
- * Starts the timer for the earliest moment at which something that is held may
- * go: at once when the highest rank's hold ended and what was held is now the
- * highest, else the next turn or the end of the hold, whichever is first.  While
- * lower requests are inside the device their last completion comes here again.
- * Something waits, so that a top rank exists.
+ * Looks at what is held: true if some of it may go now. Else the timer is started for the earliest
+ * moment at which some may: the next turn or the end of the hold, whichever is first. While lower
+ * requests are inside the device their last completion comes here again. Something waits, so that
+ * a top rank exists.
  */
-static void mqp_arm(struct mqp_data *mqp)
+static bool mqp_look(struct mqp_data *mqp)
 {
 	unsigned int top = mqp_top(mqp);
 	struct mqp_rank *r = &mqp->rank[top];
-	u64 now = ktime_get_ns();
-	u64 at = U64_MAX;
+	u64 at = U64_MAX, now;
+	bool held = mqp->held;
 
+	lockdep_assert_held(&mqp->lock);
 	if (r->set.queued) {
-		if (!mqp->held)
-			return;
-		at = now;
-	} else {
-		if (!mqp->turn.issued && !mqp_lower_issued(mqp, top))
-			at = max(now, mqp->turn.next_ns);
-		if (!atomic_read(&r->issued))
-			at = min(at, now + mqp_hold_left(mqp, r));
+		WRITE_ONCE(mqp->held, false);
+		return held;
 	}
+	now = ktime_get_ns();
+	if (mqp_turn_fits(mqp, top, mqp_next_rank(mqp, mqp->waiting)))
+		at = max(now, mqp->turn.next_ns);
+	if (!atomic_read(&r->issued))
+		at = min(at, now + mqp_hold_left(mqp, r));
 	if (at != U64_MAX && !mqp_timer_covers(mqp, at))
-		hrtimer_start(&mqp->timer, ns_to_ktime(at + MQP_TIMER_SLACK_NS), HRTIMER_MODE_ABS);
+		hrtimer_start(&mqp->timer, ns_to_ktime(at + MQP_TIMER_SLACK_NS),
+			      HRTIMER_MODE_ABS_SOFT);
+	return false;
+}
+
+/* What was held is looked at again, and so are the tags: some may be for others. */
+static void mqp_run(struct mqp_data *mqp)
+{
+	sluice_wake_for_tags(mqp->q);
+	blk_mq_run_hw_queues(mqp->q, true);
 }
 
 static enum hrtimer_restart mqp_timer(struct hrtimer *timer)
 {
 	struct mqp_data *mqp = container_of(timer, struct mqp_data, timer);
+	unsigned long flags;
 
+	spin_lock_irqsave(&mqp->lock, flags);
+	if (mqp->trial < MQP_RANKS && ktime_get_ns() >= mqp->trial_ns)
+		mqp_trial_end(mqp);
 	WRITE_ONCE(mqp->held, false);
-	blk_mq_run_hw_queues(mqp->q, true);
+	spin_unlock_irqrestore(&mqp->lock, flags);
+	mqp_run(mqp);
 	return HRTIMER_NORESTART;
 }
 
 /* Requests, in the order of a request's life */
 
-/* Called without locks, before a tag is allocated for the current task. */
+/*
+ * Called without locks, before a tag is allocated for the current task. Each higher rank that was
+ * active lately leaves half of the tags to the ranks below it.
+ */
 static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct mqp_data *mqp = data->q->elevator->elevator_data;
 	unsigned long higher = READ_ONCE(mqp->busy);
-	unsigned int i;
+	unsigned int i, halves = 0;
 
 	higher &= BIT(mqp_ioprio_rank(get_current_ioprio())) - 1;
-	for_each_set_bit(i, &higher, MQP_RANKS) {
-		if (mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES)) {
-			sluice_limit_tags(data, sluice_nr_tags(data) / 2);
-			return;
-		}
-	}
+	for_each_set_bit(i, &higher, MQP_RANKS)
+		halves += mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES);
+	if (halves)
+		sluice_limit_tags(data, sluice_nr_tags(data) >> halves);
 }
 
 static void mqp_prepare_request(struct request *rq)
@@ -622,20 +900,69 @@ static bool mqp_has_work(struct blk_mq_hw_ctx *hctx)
 	return READ_ONCE(mqp->queued) && !READ_ONCE(mqp->held);
 }
 
+/*
+ * Whether the highest active rank may have another request inside the device: while a more urgent
+ * one comes back now and then, no more than keep the device busy.
+ */
+static bool mqp_has_room(struct mqp_data *mqp, unsigned int top)
+{
+	unsigned long higher = mqp->busy & (BIT(top) - 1);
+	struct mqp_rank *r = &mqp->rank[top];
+
+	if (!higher || mqp_inside(mqp, mqp->busy & ~higher) < (r->trying ?: r->limit))
+		return true;
+	WRITE_ONCE(mqp->full, top);
+	return false;
+}
+
+/* A rank has the device for itself. */
+static struct request *mqp_dispatch_trial(struct mqp_data *mqp)
+{
+	struct mqp_rank *r = &mqp->rank[mqp->trial];
+	struct request *rq;
+
+	if (!r->set.queued)
+		return NULL;
+	rq = mqp_take(mqp, r, MQP_ISSUED, false);
+	r->depth = max_t(unsigned int, r->depth, atomic_read(&r->issued));
+	return rq;
+}
+
 /* Several ranks had requests lately: the higher goes, a turn goes, or nothing. */
 static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 {
 	unsigned int top = mqp_top(mqp);
 	unsigned long lower = mqp->waiting & ~GENMASK(top, 0);
+	struct request *rq = NULL;
 
-	if (lower && mqp_turn_open(mqp, top, lower))
-		return mqp_turn_take(mqp);
-	if (mqp->waiting & BIT(top))
-		return mqp_take(mqp, &mqp->rank[top], MQP_ISSUED, false);
+	if (mqp->trial == MQP_RANKS && lower && mqp_turn_open(mqp, top, lower)) {
+		if (mqp->turn.issued || !mqp_trial_due(mqp, &mqp->rank[mqp->turn.rank]))
+			return mqp_turn_take(mqp);
+		mqp_trial_begin(mqp, mqp->turn.rank);
+	}
+	if (mqp->trial < MQP_RANKS)
+		rq = mqp_dispatch_trial(mqp);
+	else if ((mqp->waiting & BIT(top)) && mqp_has_room(mqp, top))
+		rq = mqp_take(mqp, &mqp->rank[top], MQP_ISSUED, false);
+	if (rq)
+		return rq;
 	WRITE_ONCE(mqp->held, true);
-	mqp_arm(mqp);
+	if (mqp->trial == MQP_RANKS && !(mqp->waiting & BIT(top)))
+		mqp_look(mqp);
 	trace_mq_prio_hold(mqp->q, top, lower);
 	return NULL;
+}
+
+/* What is inserted at the head, such as a request that comes again, is inside the device too. */
+static void mqp_count_urgent(struct mqp_data *mqp, struct request *rq)
+{
+	struct mqp_rank *r = &mqp->rank[mqp_ioprio_rank(sluice_rq_ioprio(rq))];
+
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED))
+		return;
+	rq->elv.priv[0] = r;
+	mqp_set_state(rq, MQP_ISSUED);
+	atomic_inc(&r->issued);
 }
 
 static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -649,6 +976,7 @@ static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		rq = list_first_entry(&mqp->urgent, struct request, queuelist);
 		list_del_init(&rq->queuelist);
 		WRITE_ONCE(mqp->queued, mqp->queued - 1);
+		mqp_count_urgent(mqp, rq);
 	} else if (!mqp->waiting) {
 		goto out;
 	} else if (mqp_competing(mqp)) {
@@ -663,27 +991,56 @@ out:
 	return rq;
 }
 
-/* A request left the device while ranks compete. */
-static void mqp_account(struct mqp_data *mqp, enum mqp_state state, bool last, bool write)
+/* A completion of a rank that has the device for itself, or as much of it as its limit allows. */
+static void mqp_learn(struct mqp_data *mqp, unsigned int rank, unsigned int bytes, u64 now)
 {
-	u64 now = ktime_get_ns();
-	struct mqp_turn *turn = &mqp->turn;
-	unsigned long flags;
+	struct mqp_rank *r = &mqp->rank[rank];
+	u64 mib_ns;
 
-	if (state == MQP_TURN || last) {
-		spin_lock_irqsave(&mqp->lock, flags);
-		if (state == MQP_TURN) {
-			u64 from = max(turn->start_ns, mqp->last_done_ns);
-
-			mqp_turn_charge(mqp, now > from ? now - from : 0, write);
-			if (!--turn->issued)
-				mqp_turn_end(mqp, now);
-		}
-		if (mqp->waiting)
-			mqp_arm(mqp);
-		spin_unlock_irqrestore(&mqp->lock, flags);
+	if (rank != mqp->trial && rank != mqp->full)
+		return;
+	if (rank == mqp->trial && mqp_inside(mqp, mqp->busy & ~BIT(rank))) {
+		r->window.last_ns = 0;
+		return;
 	}
+	mib_ns = mqp_window_add(&r->window, now, bytes,
+				rank == mqp->full ? MQP_WINDOW : MQP_TRIAL_DONE);
+	if (!mib_ns)
+		return;
+	if (rank == mqp->full) {
+		mqp_learn_limit(r, mib_ns);
+	} else {
+		r->mib_ns = mib_ns;
+		mqp_trial_end(mqp);
+	}
+}
+
+/* A request left the device while ranks compete; @last: it was its rank's last. */
+static void mqp_account(struct mqp_data *mqp, struct request *rq, enum mqp_state state, bool last)
+{
+	unsigned int rank = (struct mqp_rank *)rq->elv.priv[0] - mqp->rank;
+	unsigned long flags;
+	bool run = false;
+	u64 now;
+
+	if (state != MQP_TURN && !last && rank != READ_ONCE(mqp->full) &&
+	    rank != READ_ONCE(mqp->trial)) {
+		now = ktime_get_ns();
+		if (now > READ_ONCE(mqp->last_done_ns))
+			WRITE_ONCE(mqp->last_done_ns, now);
+		return;
+	}
+	spin_lock_irqsave(&mqp->lock, flags);
+	now = ktime_get_ns();
+	if (state == MQP_TURN)
+		mqp_turn_done(mqp, rq, now);
+	mqp_learn(mqp, rank, mqp_bytes(rq), now);
+	if (mqp->waiting && mqp->trial == MQP_RANKS)
+		run = mqp_look(mqp);
 	WRITE_ONCE(mqp->last_done_ns, now);
+	spin_unlock_irqrestore(&mqp->lock, flags);
+	if (run)
+		mqp_run(mqp);
 }
 
 /* Called from any context, for each request that mqp_prepare_request() saw. */
@@ -696,11 +1053,11 @@ static void mqp_finish_request(struct request *rq)
 
 	if (state < MQP_ISSUED)
 		return;
-	mqp_set_state(rq, MQP_OUTSIDE);
 	WRITE_ONCE(r->last, jiffies);
 	last = atomic_dec_and_test(&r->issued);
 	if (state == MQP_TURN || mqp_competing(mqp))
-		mqp_account(mqp, state, last, op_is_write(req_op(rq)));
+		mqp_account(mqp, rq, state, last);
+	mqp_set_state(rq, MQP_OUTSIDE);
 }
 
 /* Life of the scheduler */
@@ -717,6 +1074,7 @@ static void mqp_init_ranks(struct mqp_data *mqp)
 	for (i = 0; i < MQP_RANKS; i++) {
 		rq_set_init(&mqp->rank[i].set);
 		mqp->rank[i].last = jiffies - MQP_RESERVE_JIFFIES - 1;
+		mqp->rank[i].limit = 1;
 	}
 }
 
@@ -734,8 +1092,10 @@ static int mqp_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	mqp->rotating = !blk_queue_nonrot(q);
 	mqp->low_share = mqp->rotating ? MQP_LOW_SHARE_ROTATING : MQP_LOW_SHARE_FLASH;
 	mqp->hold_ms = MQP_HOLD_MS_DEFAULT;
+	mqp->full = MQP_RANKS;
+	mqp->trial = MQP_RANKS;
 	mqp_init_ranks(mqp);
-	sluice_hrtimer_setup(&mqp->timer, mqp_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	sluice_hrtimer_setup(&mqp->timer, mqp_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	sluice_may_limit_tags(q);
 	eq->elevator_data = mqp;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -776,18 +1136,19 @@ static int mqp_state_show(void *data, struct seq_file *m)
 	unsigned int i;
 	u64 now;
 
-	seq_puts(m, "rank queued issued oldest_ns max_wait_ns\n");
+	seq_puts(m, "rank queued issued oldest_ns max_wait_ns limit mib_ns\n");
 	spin_lock_irq(&mqp->lock);
 	now = ktime_get_ns();
 	for (i = 0; i < MQP_RANKS; i++) {
 		struct mqp_rank *r = &mqp->rank[i];
 
-		seq_printf(m, "%u %u %d %llu %llu\n", i, r->set.queued, atomic_read(&r->issued),
-			   r->set.queued ? now - mqp_oldest(r)->start_time_ns : 0, r->max_wait_ns);
+		seq_printf(m, "%u %u %d %llu %llu %u %llu\n", i, r->set.queued,
+			   atomic_read(&r->issued),
+			   r->set.queued ? now - mqp_oldest(r)->start_time_ns : 0, r->max_wait_ns,
+			   r->limit, r->mib_ns);
 	}
-	seq_printf(m, "turns %llu issued %u unit_ns %llu cost_ns %llu stay_ns %llu\n",
-		   mqp->turn.count, mqp->turn.issued, mqp->turn.unit_ns, mqp->turn.cost_ns,
-		   mqp->turn.stay_ns);
+	seq_printf(m, "turns %llu issued %u cost_ns %llu stay_ns %llu\n", mqp->turn.count,
+		   mqp->turn.issued, mqp->turn.cost_ns, mqp->turn.stay_ns);
 	spin_unlock_irq(&mqp->lock);
 	return 0;
 }

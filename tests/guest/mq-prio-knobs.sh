@@ -61,8 +61,8 @@ done
 [ "$(grep -c block_rq_insert: $tracing/trace)" = 32 ] ||
 	fail "block_rq_insert: $(grep -c block_rq_insert: $tracing/trace) of 32"
 awk '
-	NR == 1 && $0 != "rank queued issued oldest_ns max_wait_ns" { print "head: " $0 }
-	NR > 1 && NR < 19 && ($1 != NR - 2 || NF != 5 || $2 || $3 || $4) { print "idle rank: " $0 }
+	NR == 1 && $0 != "rank queued issued oldest_ns max_wait_ns limit mib_ns" { print "head: " $0 }
+	NR > 1 && NR < 19 && ($1 != NR - 2 || NF != 7 || $2 || $3 || $4) { print "idle rank: " $0 }
 	$1 == 16 && !$5 { print "rank 16 never waited: " $0 }
 	NR == 19 && ($1 != "turns" || !$2 || NF % 2) { print "turns: " $0 }
 	END { if (NR != 19) print NR " lines" }

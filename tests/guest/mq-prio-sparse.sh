@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# modules: mq-prio
+# A rank that comes back now and then meets a device that is busy, and not full; what is below it loses little. Beside one
+# that never stops, lower ranks get their share of what they do alone, also where the drive serves many requests at a time.
+. ./lib.sh
+
+# measure TIME JOB…: for each job a line in /tmp/jobs: its name, IOPS, p50 and p99 in us.
+measure() {
+	time=$1
+	shift
+	fio --filename="$DEV" --direct=1 --ioengine=libaio --norandommap --thread --time_based --ramp_time=500ms \
+		--runtime="$time" --output-format=terse --terse-version=3 --output=/tmp/fio.terse "$@" || fail "fio: $*"
+	awk -F';' '{
+		sub(/.*=/, "", $24)
+		sub(/.*=/, "", $30)
+		print $3, $8, $24, $30
+	}' /tmp/fio.terse >/tmp/jobs
+	cat /tmp/jobs
+}
+
+# field NAME NUMBER
+field() {
+	awk -v name="$1" -v number="$2" '$1 == name { print $number }' /tmp/jobs
+}
+
+# within NAME VALUE LEAST MOST
+within() {
+	awk -v value="$2" -v least="$3" -v most="$4" 'BEGIN { exit !(value >= least && value <= most) }' ||
+		fail "$1: $2, not from $3 to $4"
+}
+
+disk ssd data=none slowdown=4
+echo 32 >"$Q/max_sectors_kb"
+scheduler mq-prio
+reader='--name=reader --prioclass=1 --rw=randread --bs=4k --rate_iops=40'
+backup='--name=backup --prioclass=3 --rw=read --bs=128k --iodepth=64'
+# shellcheck disable=SC2086  # words on purpose
+{
+	measure 1 $reader
+	p50=$(field reader 3) p99=$(field reader 4)
+	measure 1 $backup
+	iops=$(field backup 2)
+	measure 4 $reader $backup
+}
+within "the reader's p50" "$(field reader 3)" 1 $((p50 * 3))
+within "the reader's p99" "$(field reader 4)" 1 $((p99 * 5))
+within "the backup's IOPS, of $iops" "$(field backup 2)" $((iops * 8 / 10)) $((iops * 11 / 10))
+
+DISK=d1 disk nvme data=none
+scheduler mq-prio
+urgent='--name=urgent --prioclass=1 --rw=randread --bs=4k'
+low='--name=low --prioclass=3 --rw=randread --bs=4k --iodepth=64'
+# shellcheck disable=SC2086  # words on purpose
+{
+	measure 500ms $low
+	iops=$(field low 2)
+	measure 2 $urgent $low
+}
+cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/state"
+within "lower ranks' share of $iops IOPS" "$(field low 2)" $((iops * 8 / 100)) $((iops * 15 / 100))
