@@ -572,7 +572,7 @@ static void mqp_charge(struct mqp_data *mqp, unsigned int rank, u64 cost)
  */
 static u64 mqp_known_cost(const struct mqp_rank *r, const struct request *rq)
 {
-	u64 bytes = max(blk_rq_bytes(rq), r->tried_size);
+	u64 bytes = max(mqp_bytes(rq), r->tried_size);
 
 	return op_is_write(req_op(rq)) ? 0 : bytes * r->mib_ns >> MQP_MIB_SHIFT;
 }
@@ -667,8 +667,12 @@ static void mqp_turn_done(struct mqp_data *mqp, struct request *rq, u64 now)
 	turn->stay_ns = now - turn->start_ns;
 	turn->cost_ns += spent;
 	if (!mqp->rotating) {
-		if (!r->mib_ns || op_is_write(req_op(rq)))
+		u64 known = mqp_known_cost(r, rq);
+
+		if (!known)
 			mqp_charge(mqp, r - mqp->rank, spent);
+		else
+			spent = known;
 		trace_mq_prio_turn_end(mqp->q, r - mqp->rank, spent, mqp_period(mqp, spent));
 	} else if (!turn->issued) {
 		mqp_charge(mqp, turn->rank, turn->cost_ns);
