@@ -255,15 +255,15 @@ SPLIT = (
     (
         "freed-but-expected",
         "memory.c",
-        "\t\t\tsplit_settle(device, tag, folio_size(folio));\n\t\tpreempt",
+        "\t\t\tsplit_settle(device, tag, expected);\n\t\tpreempt",
         "\t\t\t;\n\t\tpreempt",
         "causes",
     ),
     (
         "moved-and-forgotten",
         "memory.c",
-        "if (to && from && split_take(from, &tag))",
-        "if (!split_take(from, &tag))",
+        "if (to && from && split_take(from, &tag, &expected))",
+        "if (!split_take(from, &tag, &expected))",
         "drift",
     ),
     (
@@ -272,6 +272,13 @@ SPLIT = (
         "if (bytes < folio_size(folio) && split_changes(folio) > 1)",
         "if (false)",
         "drift",
+    ),
+    (
+        "whole-folio-forgotten",
+        "memory.c",
+        "order ? PAGE_SIZE << (order - 1) : 0;",
+        "order ? PAGE_SIZE : 0;",
+        "xfs: parted: dirty is ",
     ),
     ("old-tags-stay", "memory.c", "page_folio(page) == folio && split_is_old(folio)", "false", "accounts"),
     (

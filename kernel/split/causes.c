@@ -14,6 +14,7 @@
 
 /* A tag is a place and how often it has changed hands, which tells an old tag from a new one. */
 #define CAUSES_PLACE_BITS 16
+#define CAUSES_GENERATIONS BIT(CAUSES_TAG_BITS - CAUSES_PLACE_BITS)
 #define CAUSES_NOWHERE U16_MAX
 
 /* What causes_join() says where nobody had to go. */
@@ -364,7 +365,7 @@ static bool causes_equal(const struct causes_place *place, const struct causes *
 
 static u32 causes_tag_of(const struct causes_table *table, u16 at)
 {
-	return at | (u32)table->place[at].generation << CAUSES_PLACE_BITS;
+	return at | (u32)(table->place[at].generation % CAUSES_GENERATIONS) << CAUSES_PLACE_BITS;
 }
 
 static struct causes_line *causes_line(struct causes_table *table, u16 at)
@@ -501,7 +502,7 @@ void causes_get(struct causes_table *table, u32 tag)
  * @tag: any number, as one left behind where nobody knows whether it is still held
  *
  * In any context.  A tag that is no more held is told from one that is, until its place has
- * changed hands 65536 times; after that, and where an account's number is used again, it is
+ * changed hands 4096 times; after that, and where an account's number is used again, it is
  * taken for the one that is there now.
  *
  * Return: whether it is a tag, which is held then.

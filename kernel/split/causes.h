@@ -6,7 +6,7 @@
  *
  * An account is a number below what causes_create() was told.  Whose it is, the caller
  * knows; 0 is for what nobody else can be charged for.  What hangs on a page, a buffer, a
- * request is a tag: 32 bits, that name a set and hold it.
+ * request is a tag: CAUSES_TAG_BITS, that name a set and hold it.
  *
  *	struct causes *	a set as it grows: the causes of a commit, or those of a
  *			request's pages; on the stack or in what the caller has
@@ -43,6 +43,9 @@
 #define SPLIT_CAUSES_H
 
 #include "shim.h"
+
+/* A tag has so many bits: what keeps one may use the others. */
+#define CAUSES_TAG_BITS 28
 
 /* Accounts in a set.  Most sets have few, so most places are for CAUSES_FEW. */
 #define CAUSES_MOST 64

@@ -5,7 +5,8 @@
  * Each page frame has a slot, four bytes, with the tag of those who made its data dirty, plus
  * one; 0 is nobody.  What has been tagged is written as its causes' wherever it is written
  * from.  The slots are there while a device has a policy, and take 0.1 % of the memory, never
- * more: there is nothing to allocate where a page becomes dirty.
+ * more: there is nothing to allocate where a page becomes dirty.  Above the tag is for how many
+ * bytes a cost is expected: exactly those are settled, also if the folio has been split since.
  *
  *	made dirty	its slot has who did it
  *	made dirty again	and who else did so, before it was submitted
@@ -32,6 +33,7 @@
 #include "core.h"
 
 #include <linux/jbd2.h>
+#include <linux/log2.h>
 #include <linux/memory_hotplug.h>
 #include <linux/migrate.h>
 #include <linux/mm.h>
@@ -212,26 +214,44 @@ void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use 
 
 /* Slots */
 
-/* Takes the tag out of a slot, if there is one. */
-static bool split_take(u32 *slot, u32 *tag)
+/* What a slot has: a tag plus one, and above it the power of two of the pages expected, plus one. */
+static u32 split_mark(u32 tag, u32 expected)
 {
-	u32 taken = READ_ONCE(*slot) ? xchg(slot, 0) : 0;
+	u32 order = expected ? ilog2(expected >> PAGE_SHIFT) + 1 : 0;
 
-	if (taken)
-		*tag = taken - 1;
-	return taken;
+	return order << CAUSES_TAG_BITS | (tag + 1);
 }
 
-/* Leaves a tag in a slot, with what somebody else may have left there meanwhile. */
-static void split_leave_tag(u32 *slot, u32 tag)
+/* What a slot has of a tag, plus one. */
+static u32 split_mark_tag(u32 mark)
 {
-	u32 other;
+	return mark & (BIT(CAUSES_TAG_BITS) - 1);
+}
 
-	while (cmpxchg(slot, 0, tag + 1)) {
-		if (!split_take(slot, &other))
+/* Takes the tag out of a slot, if there is one.  @expected becomes for how many bytes. */
+static bool split_take(u32 *slot, u32 *tag, u32 *expected)
+{
+	u32 taken = READ_ONCE(*slot) ? xchg(slot, 0) : 0;
+	u32 order = taken >> CAUSES_TAG_BITS;
+
+	if (!taken)
+		return false;
+	*tag = split_mark_tag(taken) - 1;
+	*expected = order ? PAGE_SIZE << (order - 1) : 0;
+	return true;
+}
+
+/* Leaves a tag in a slot, with what another task may have left there meanwhile. */
+static void split_leave_tag(u32 *slot, u32 tag, u32 expected)
+{
+	u32 other, more;
+
+	while (cmpxchg(slot, 0, split_mark(tag, expected))) {
+		if (!split_take(slot, &other, &more))
 			continue;
 		tag = causes_unite(split_causes, tag, other);
 		causes_put(split_causes, other);
+		expected = max(expected, more);
 	}
 }
 
@@ -302,14 +322,14 @@ static unsigned int split_changes(struct folio *folio)
 bool split_tag_of_metadata(struct split_device *device, const struct inode *host,
 			   struct folio *folio, u32 bytes, u32 *tag)
 {
-	u32 *slot = split_slot(folio);
+	u32 *slot = split_slot(folio), expected;
 
 	if (!slot || split_find(bdev_get_queue(I_BDEV((struct inode *)host))) != device ||
-	    !split_take(slot, tag))
+	    !split_take(slot, tag, &expected))
 		return false;
 	if (bytes < folio_size(folio) && split_changes(folio) > 1) {
 		causes_get(split_causes, *tag);
-		split_leave_tag(slot, *tag);
+		split_leave_tag(slot, *tag, expected);
 	}
 	return true;
 }
@@ -323,8 +343,8 @@ bool split_tag_of_metadata(struct split_device *device, const struct inode *host
  * @expected: becomes how many bytes were expected, which the caller has to settle
  *
  * In any context, under RCU.  Data that has become dirty again since its writing began keeps
- * the tag as well.  What is submitted in pieces was expected as the first of them, and the
- * others are whose the file was last.
+ * the tag as well, and what is expected of it.  What is submitted in pieces, or has been split,
+ * was expected as the first of them, and the others are whose the file was last.
  *
  * Return: whether it has one.
  */
@@ -336,12 +356,12 @@ bool split_tag_of_data(struct split_device *device, const struct inode *host, st
 	/* Else a process writes directly from where it has mapped a file. */
 	if (!slot || !folio_test_writeback(folio) || split_find_sb(host->i_sb) != device)
 		return false;
-	if (!split_take(slot, tag))
+	if (!split_take(slot, tag, expected))
 		return split_tag_of_inode(host, tag);
-	*expected = folio_size(folio);
 	if (folio_test_dirty(folio)) {
 		causes_get(split_causes, *tag);
-		split_leave_tag(slot, *tag);
+		split_leave_tag(slot, *tag, *expected);
+		*expected = 0;
 	}
 	return true;
 }
@@ -358,18 +378,18 @@ bool split_tag_of_data(struct split_device *device, const struct inode *host, st
  */
 bool split_tag_metadata(struct folio *folio, u32 tag, bool first)
 {
-	u32 *slot = split_slot(folio), former, united;
+	u32 *slot = split_slot(folio), former, united, expected;
 
-	if (!slot || READ_ONCE(*slot) == tag + 1)
+	if (!slot || split_mark_tag(READ_ONCE(*slot)) == tag + 1)
 		return false;
 	causes_get(split_causes, tag);
-	if (!split_take(slot, &former)) {
-		split_leave_tag(slot, tag);
+	if (!split_take(slot, &former, &expected)) {
+		split_leave_tag(slot, tag, 0);
 		return true;
 	}
 	united = first ? tag : causes_unite(split_causes, former, tag);
 	causes_put(split_causes, first ? former : tag);
-	split_leave_tag(slot, united);
+	split_leave_tag(slot, united, expected);
 	return united != former;
 }
 
@@ -406,14 +426,15 @@ static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 byt
 	return united;
 }
 
-/* Whether what is in a slot is the current task's as well: who writes over what he wrote. */
-static bool split_is_mine(u32 taken)
+/* Whether what is in a slot is the current task's as well: it writes over what it wrote. */
+static bool split_is_mine(u32 mark)
 {
 	struct split_account *account = split_account_recent();
+	u32 tag = split_mark_tag(mark);
 
-	if (!account || !taken)
+	if (!account || !tag)
 		return false;
-	return taken == account->id + 1 || causes_includes(split_causes, taken - 1, account->id);
+	return tag == account->id + 1 || causes_includes(split_causes, tag - 1, account->id);
 }
 
 /*
@@ -423,29 +444,31 @@ static bool split_is_mine(u32 taken)
 static noinline void split_dirtied_slot(struct split_device *device, const struct inode *inode,
 					struct folio *folio, u32 *slot)
 {
-	u32 bytes = folio_size(folio);
-	bool was_dirty = folio_test_dirty(folio);
-	bool live = was_dirty || folio_test_writeback(folio);
-	u32 former, tag;
-	bool journal;
+	bool was_dirty = folio_test_dirty(folio), journal;
+	u32 bytes = folio_size(folio), former, expected = 0, tag = split_tag_of_task(&journal);
+	u64 cost;
 
-	tag = split_tag_of_task(&journal);
-	if (!was_dirty)
-		split_expect(device, tag, bytes,
-			     split_estimate(device, inode, tag, folio_pos(folio), bytes));
-	if (live && READ_ONCE(*slot) == tag + 1) {
+	if (was_dirty && split_mark_tag(READ_ONCE(*slot)) == tag + 1) {
 		causes_put(split_causes, tag);
 		return;
 	}
-	if (split_take(slot, &former)) {
-		if (live) {
-			tag = split_share(device, former, tag, was_dirty ? bytes : 0);
-		} else {
-			split_settle(device, former, folio_size(folio));
-			causes_put(split_causes, former);
-		}
+	if (was_dirty) {
+		if (split_take(slot, &former, &expected))
+			tag = split_share(device, former, tag, expected);
+		split_leave_tag(slot, tag, expected);
+		return;
 	}
-	split_leave_tag(slot, tag);
+	cost = split_estimate(device, inode, tag, folio_pos(folio), bytes);
+	if (split_take(slot, &former, &expected)) {
+		/* What is being written, and hasn't been asked yet whose it is, is settled here. */
+		split_settle(device, former, expected);
+		if (folio_test_writeback(folio))
+			tag = split_share(device, former, tag, 0);
+		else
+			causes_put(split_causes, former);
+	}
+	split_expect(device, tag, bytes, cost);
+	split_leave_tag(slot, tag, bytes);
 }
 
 /* Most often by who did so before. */
@@ -463,15 +486,15 @@ static void split_drop_tag(struct folio *folio, u32 *slot)
 {
 	struct address_space *mapping = folio_mapping(folio);
 	struct split_device *device;
-	u32 tag;
+	u32 tag, expected;
 
-	if (!split_take(slot, &tag))
+	if (!split_take(slot, &tag, &expected))
 		return;
 	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode)) {
 		preempt_disable_notrace();
 		device = split_find_sb(mapping->host->i_sb);
 		if (device)
-			split_settle(device, tag, folio_size(folio));
+			split_settle(device, tag, expected);
 		preempt_enable_notrace();
 	}
 	causes_put(split_causes, tag);
@@ -551,10 +574,10 @@ static void notrace split_at_migrate(unsigned long ip, unsigned long parent_ip,
 {
 	u32 *to = split_slot(sluice_ftrace_arg(regs, 0));
 	u32 *from = split_slot(sluice_ftrace_arg(regs, 1));
-	u32 tag;
+	u32 tag, expected;
 
-	if (to && from && split_take(from, &tag))
-		split_leave_tag(to, tag);
+	if (to && from && split_take(from, &tag, &expected))
+		split_leave_tag(to, tag, expected);
 }
 
 struct split_hook split_memory_hooks[] = {
@@ -727,10 +750,10 @@ int split_memory_on(void)
 static void split_memory_drop(u32 *slots)
 {
 	unsigned long i;
-	u32 tag;
+	u32 tag, expected;
 
 	for (i = 0; i < PAGES_PER_SECTION; i++)
-		if (split_take(&slots[i], &tag))
+		if (split_take(&slots[i], &tag, &expected))
 			causes_put(split_causes, tag);
 	cond_resched();
 }

@@ -69,6 +69,12 @@ expect_charged right data $((1 << 20))
 expect_charged left dirty 0
 expect_charged nobody data 0
 
+# Large folios that are split while they are dirty: what was expected of the whole is settled.
+as parted dd if=/dev/zero of=/tmp/mnt/parted bs=1M count=4 status=none
+truncate -s 1500k /tmp/mnt/parted
+sync
+expect_charged parted dirty 0
+
 # The log.
 create many 150
 create few 50

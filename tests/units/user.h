@@ -22,6 +22,7 @@ typedef long long s64;
 #define U16_MAX UINT16_MAX
 #define U32_MAX UINT32_MAX
 #define U64_MAX UINT64_MAX
+#define BIT(bit) (1UL << (bit))
 #define BIT_ULL(bit) (1ULL << (bit))
 #define GFP_KERNEL 0
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
