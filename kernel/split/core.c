@@ -645,6 +645,11 @@ static int __init split_init(void)
 	unsigned int i;
 	int err;
 
+	/* There spinlocks sleep, which the hooks of the page cache take with preemption off. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		pr_err("split: this kernel has PREEMPT_RT, where its hooks would sleep in atomic context; next: choose a scheduler without hooks, as mq-prio or cpq\n");
+		return -EOPNOTSUPP;
+	}
 	for (i = 0; i < ARRAY_SIZE(split_calls); i++)
 		spin_lock_init(&split_calls[i].lock);
 	split_causes =
