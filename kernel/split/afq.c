@@ -20,18 +20,26 @@
  * window of them at a time: enough to keep the device busy, few enough to leave a choice.
  * The account with the lowest pass is next.  One that reads in a loop has nothing waiting
  * when it should go; where it comes back within a moment as a rule, the device is kept for it
- * until that is over, unless who would go instead isn't ahead of it by more than the slack.
+ * until that is over, unless the next account isn't ahead of it by more than the slack.
+ *
+ * Demand.  An account may ask for less than its share; the device is not kept for it then.  On
+ * flash the next account goes although it is ahead, as long as few requests are inside: fewer if
+ * its weight is lower.  The account that was behind is still served first when it comes, and
+ * loses what it didn't use.  What the device can do, and how long a request takes alone, is
+ * learned from its reads.
  *
  * Calls.  A call goes if its account isn't ahead by more than the slack of the one that is
  * furthest behind, of those that are there: with something waiting, inside the device or
- * inside a call, or that had it a moment ago, and whose calls do cost.  What became dirty
- * counts at once, as what it will probably cost, and as what it does cost when it is written;
- * a call inside counts for a part of the slack.  The gates are closed while two are there.
- * While the device has nothing to do everybody goes.
+ * inside a call, or that had it a moment ago, and whose calls do cost.  Between its calls an
+ * account is there only if it spends more of its time inside calls than outside.  What became
+ * dirty counts at once, as what it will probably cost, and as what it does cost when it is
+ * written; a call inside counts for a part of the slack.  The gates are closed while two have
+ * something to do.  While the device has nothing to do all calls go.
  *
- * Nobody waits for another call's return: an account that stays inside a call for AFQ_INSIDE_MS
- * isn't waited for any longer, one that is held has a pass that the others come up to, and
- * one that doesn't come back is forgotten after a moment.
+ * No call waits for another call's return: an account that stays inside a call for
+ * AFQ_INSIDE_MS, and makes less than AFQ_PROGRESS dirty, isn't waited for any longer, one that
+ * is held has a pass that the others come up to, and one that doesn't come back is forgotten
+ * after a moment.
  *
  * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
  * each class that waits one request and one call go after each patience.
@@ -70,18 +78,54 @@
 #define AFQ_MOMENT_US_MAX 100000
 #define AFQ_PATIENCE_MS_MAX 10000
 
-/* Reads inside the device, normalised bytes: milliseconds of flash, some seeks of a disk. */
+/*
+ * Reads inside the device, normalised bytes: some seeks of a disk; of flash as long as nothing
+ * is known of it, and then so many times what it does while one request takes its time alone.
+ * A drive of many dies, with as many requests at random, leaves a third of them idle; with four
+ * times as many, a fifth at most.
+ */
 #define AFQ_WINDOW_DISK ((u64)SZ_8M)
 #define AFQ_WINDOW_FLASH ((u64)SZ_1M)
+#define AFQ_WINDOW_PART 4
+
+/*
+ * While an account is behind and absent, those that are ahead of it fill up to this part of that:
+ * it waits for less.  For those of lower weight it is half of what the device does meanwhile: a
+ * sequential reader with one large request keeps it to itself, one of small requests doesn't.
+ */
+#define AFQ_AHEAD_PART 2
+#define AFQ_LOWER_PART 8
+
+/*
+ * Those of lower weight wait for one that is back within this part of what a request takes alone,
+ * though nothing is inside: a fifth of the device's time at most.
+ */
+#define AFQ_THINK_PART 4
+
+/* The rate of a device is counted for so long: a hundred requests of the largest size, or more. */
+#define AFQ_RATE_NS (100 * (u64)NSEC_PER_MSEC)
+
+/* What a device can do is forgotten by this part in each such time: the half of it in a minute. */
+#define AFQ_RATE_FORGET 1024
+
+/* Another reader may come again so soon: few requests of one are inside the device until then. */
+#define AFQ_SHARED_MS 250
 
 /* A call inside counts for this part of the slack until it returns. */
 #define AFQ_CALL_PART 8
 
-/* How long a call may make others wait, a commit of the journal on a slow disk included. */
+/*
+ * How long a call may make others wait, a commit of the journal on a slow disk included; for as
+ * long again if it has made so much dirty meanwhile, normalised bytes: 1 % of what a disk does.
+ */
 #define AFQ_INSIDE_MS 2000
+#define AFQ_PROGRESS ((u64)SZ_1M)
 
 /* How long after a call's return the next one may come, and still count as a loop. */
 #define AFQ_BACK_MS 20
+
+/* What is known of the time that an account spends inside calls is as old as this, at most. */
+#define AFQ_TIMES_NS ((u64)NSEC_PER_SEC)
 
 /*
  * Whose calls haven't cost anything for so long isn't waited for.  The kernel has who makes
@@ -98,8 +142,16 @@
 /* Who left is known for so long, and longer while data of his is dirty. */
 #define AFQ_MEMORY_MS 1000
 
-/* How often it is looked who is still there, and what is held is said to be. */
+/*
+ * How often it is looked which clients are still there, and what is held is said to be; of how
+ * many clients, and calls, each time.  All 1024 clients take 160 ms.
+ */
 #define AFQ_TICK_MS 10
+#define AFQ_LOOKS 64U
+#define AFQ_ANSWERS 256U
+
+/* So many held calls are let go at a time; others with the next tick. */
+#define AFQ_LET_GO 64U
 
 /* Who isn't kept waiting saves up so many quanta and slacks at most. */
 #define AFQ_CREDIT 16
@@ -122,7 +174,7 @@ enum afq_line {
 	AFQ_HELD, /* calls wait */
 	AFQ_PLACES,
 	AFQ_ABSENT = AFQ_PLACES, /* requests are inside the device, or expected in a moment */
-	AFQ_THERE, /* all that have joined */
+	AFQ_THERE, /* those that others may have to wait for */
 };
 
 /* Where a request is: the low bits of rq->elv.priv[1]. */
@@ -148,11 +200,17 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  * @until: jiffies; it stays so long with nothing to do, or left then
  * @paid: jiffies when it last cost something, or was let go
  * @charged: what it has cost since it was met, normalised bytes
+ * @progress: what it has made dirty since @until was last put off
  * @requests: waiting, in order
  * @queued: how many
  * @issued: of the policy's order, inside the device
  * @calls: held, in order
+ * @answered: the last of them that was said to be held, or the head of the list
  * @inside: calls that have gone and not returned
+ * @seen_ns: when the next two were last added to
+ * @inside_ns: how long it was inside calls, or held, lately
+ * @outside_ns: how long it was not
+ * @ahead_of: others went ahead of their share, since it left the device unused
  * @next_sector: where its last request ended
  * @seeks: bit per request, the last one lowest: it was elsewhere
  * @left_ns: when its last request left the device; 0: it has some
@@ -167,11 +225,17 @@ struct afq_client {
 	unsigned long until;
 	unsigned long paid;
 	u64 charged;
+	u64 progress;
 	struct list_head requests;
 	unsigned int queued;
 	unsigned int issued;
 	struct list_head calls;
+	struct list_head *answered;
 	unsigned int inside;
+	u64 seen_ns;
+	u64 inside_ns;
+	u64 outside_ns;
+	bool ahead_of;
 	sector_t next_sector;
 	u8 seeks;
 	u64 left_ns;
@@ -197,6 +261,14 @@ struct afq_client {
  * @turn: who has the device to himself, or NULL
  * @used: what it was charged in this turn
  * @window: costs of reads inside the device
+ * @reader: that had a request last
+ * @shared: jiffies when another one had
+ * @done: costs of what the device has done since @since_ns
+ * @since_ns: a time
+ * @best: what it can do, normalised bytes a second
+ * @alone: a read that has been the only request inside since it went, or NULL
+ * @alone_began_ns: when that was
+ * @alone_ns: mean time of such reads
  * @others: jiffies when RT or BE was last there
  * @went: jiffies when one of a class went from a place, or began to wait where none did
  * @cost: what split_dispatch() has charged so far
@@ -227,6 +299,14 @@ struct afq_data {
 	struct afq_client *turn;
 	u64 used;
 	u64 window;
+	const struct afq_client *reader;
+	unsigned long shared;
+	u64 done;
+	u64 since_ns;
+	u64 best;
+	const struct request *alone;
+	u64 alone_began_ns;
+	u64 alone_ns;
 	unsigned long others;
 	unsigned long went[RQ_CLASSES][AFQ_PLACES];
 	u64 cost;
@@ -307,14 +387,24 @@ static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned l
 	}
 	client->until = until;
 	stride_join(afq_stride(afq, client), &client->stride);
-	afq_wait(afq, client, AFQ_THERE);
 	afq->joined++;
 	afq_set_gates(afq);
+}
+
+/* A client that has joined asks for something: it has no more than the slack for the time before. */
+static void afq_be_there(struct afq_data *afq, struct afq_client *client)
+{
+	if (client->stride.at[AFQ_THERE])
+		return;
+	stride_limit_credit(afq_stride(afq, client), &client->stride, afq_bytes(&afq->slack));
+	afq_wait(afq, client, AFQ_THERE);
 }
 
 static void afq_leave_all(struct afq_data *afq, struct afq_client *client)
 {
 	lockdep_assert_held(&afq->lock);
+	if (client->class != RQ_IDLE)
+		afq->others = jiffies;
 	if (afq->turn == client)
 		afq->turn = NULL;
 	afq_unwait(afq, client, AFQ_ABSENT);
@@ -377,6 +467,12 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client, struct spl
 	client->until = jiffies;
 	client->paid = jiffies - msecs_to_jiffies(AFQ_PAYS_MS);
 	client->charged = 0;
+	client->progress = 0;
+	client->seen_ns = 0;
+	client->inside_ns = 0;
+	client->outside_ns = 0;
+	client->ahead_of = false;
+	client->answered = &client->calls;
 	client->seeks = 0;
 	client->left_ns = 0;
 	client->think_ns = 0;
@@ -458,6 +554,28 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 	return afq_lead(afq, client) > (s64)afq_bytes(&afq->slack) ? "share" : NULL;
 }
 
+/* Notes how long a client was inside calls, or outside, until now. */
+static void afq_note_time(struct afq_client *client)
+{
+	u64 now = ktime_get_ns(), passed = client->seen_ns ? now - client->seen_ns : 0;
+
+	if (client->inside || !list_empty(&client->calls))
+		client->inside_ns += min(passed, AFQ_TIMES_NS);
+	else
+		client->outside_ns += min(passed, AFQ_BACK_MS * (u64)NSEC_PER_MSEC);
+	client->seen_ns = now;
+	if (client->inside_ns + client->outside_ns > AFQ_TIMES_NS) {
+		client->inside_ns /= 2;
+		client->outside_ns /= 2;
+	}
+}
+
+/* Whether a client's next call comes soon, as far as is known: it does little but call. */
+static bool afq_loops(const struct afq_client *client)
+{
+	return client->outside_ns <= client->inside_ns;
+}
+
 /* A call goes into the file system. */
 static void afq_admit(struct afq_data *afq, struct afq_client *client, struct split_call *call)
 {
@@ -467,8 +585,11 @@ static void afq_admit(struct afq_data *afq, struct afq_client *client, struct sp
 	client->inside++;
 	stride_expect(stride, &client->stride, call->private);
 	afq_serve(afq, client, AFQ_HELD);
-	if (!afq_since(client->paid, AFQ_PAYS_MS))
+	client->progress = 0;
+	if (!afq_since(client->paid, AFQ_PAYS_MS)) {
 		afq_stay(afq, client, afq_in(AFQ_INSIDE_MS));
+		afq_be_there(afq, client);
+	}
 }
 
 static void afq_hold_call(struct afq_data *afq, struct afq_client *client, struct split_call *call,
@@ -476,6 +597,7 @@ static void afq_hold_call(struct afq_data *afq, struct afq_client *client, struc
 {
 	trace_afq_hold(afq->q, call->account->id, call->kind, afq_lead(afq, client));
 	afq_stay(afq, client, jiffies);
+	afq_be_there(afq, client);
 	split_hold(call, reason);
 	list_add_tail(&call->node, &client->calls);
 	afq->held_calls++;
@@ -496,13 +618,15 @@ static unsigned int afq_count_calls(const struct afq_client *client)
 static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
 			    struct split_call *call)
 {
+	if (client->answered == &call->node)
+		client->answered = call->node.prev;
 	list_del_init(&call->node);
 	afq->held_calls--;
 	if (list_empty(&client->calls))
 		afq_unwait(afq, client, AFQ_HELD);
 }
 
-/* Lets a client's oldest held call go: who was held for what he paid is as good as who pays. */
+/* Lets a client's oldest held call go: to have been held for what it paid is as good as to pay. */
 static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 {
 	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
@@ -518,13 +642,15 @@ static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 static void afq_review(struct afq_data *afq)
 {
 	struct afq_client *client;
-	unsigned int i;
+	unsigned int i, left = AFQ_LET_GO;
 
 	lockdep_assert_held(&afq->lock);
 	for (i = RQ_RT; afq->held_calls && i < RQ_CLASSES; i++)
-		while ((client = afq_first(afq, i, AFQ_HELD)) &&
-		       (!afq_reason(afq, client) || afq_overdue(afq, i, AFQ_HELD)))
+		while (left && (client = afq_first(afq, i, AFQ_HELD)) &&
+		       (!afq_reason(afq, client) || afq_overdue(afq, i, AFQ_HELD))) {
 			afq_let_go(afq, client);
+			left--;
+		}
 }
 
 static u64 afq_credit(const struct afq_data *afq)
@@ -541,6 +667,7 @@ static bool afq_enter(void *data, struct split_call *call)
 
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, call->account);
+	afq_note_time(client);
 	if (list_empty(&client->calls)) {
 		stride_limit_credit(afq_stride(afq, client), &client->stride, afq_credit(afq));
 		reason = afq_reason(afq, client);
@@ -566,7 +693,14 @@ static void afq_drop(void *data, struct split_call *call)
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
-/* Who stayed for a call stays a moment longer, for the next one. */
+/* A client that is outside, and has nothing waiting, may be waited for only if it loops. */
+static void afq_be_outside(struct afq_data *afq, struct afq_client *client)
+{
+	if (!afq_loops(client) && !client->queued && !client->issued && list_empty(&client->calls))
+		afq_unwait(afq, client, AFQ_THERE);
+}
+
+/* A client that stayed for a call stays a moment longer, for the next one. */
 static void afq_leave(void *data, struct split_call *call, ssize_t result)
 {
 	struct afq_data *afq = data;
@@ -578,13 +712,37 @@ static void afq_leave(void *data, struct split_call *call, ssize_t result)
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, call->account);
 	stride_settle(afq_stride(afq, client), &client->stride, call->private);
-	if (!--client->inside)
+	afq_note_time(client);
+	if (!--client->inside) {
 		client->until = afq_in(AFQ_BACK_MS);
+		afq_be_outside(afq, client);
+	}
 	afq_review(afq);
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
 /* Costs */
+
+/* A client has made data dirty: others wait for its call as long as it goes on like that. */
+static void afq_stay_to_pay(struct afq_data *afq, struct afq_client *client, u64 cost)
+{
+	bool first = !client->progress;
+
+	client->progress += cost;
+	if (!client->inside) {
+		/* With the gates closed its calls are seen: this is a store to a mapped file. */
+		if (afq->joined > 1)
+			afq_note_time(client);
+		afq_stay(afq, client, afq_in(AFQ_BACK_MS));
+	} else if (first || client->progress > AFQ_PROGRESS) {
+		client->progress = 1;
+		afq_stay(afq, client, afq_in(AFQ_INSIDE_MS));
+	}
+	if (client->stride.joined && (client->inside || afq_loops(client)))
+		afq_be_there(afq, client);
+	else if (!client->inside)
+		afq_be_outside(afq, client);
+}
 
 static void afq_expect(void *data, struct split_account *account, u64 cost)
 {
@@ -596,7 +754,7 @@ static void afq_expect(void *data, struct split_account *account, u64 cost)
 	client = afq_client(afq, account);
 	client->paid = jiffies;
 	stride_expect(afq_stride(afq, client), &client->stride, cost);
-	afq_stay(afq, client, afq_in(client->inside ? AFQ_INSIDE_MS : AFQ_BACK_MS));
+	afq_stay_to_pay(afq, client, cost);
 	afq_review(afq);
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
@@ -720,6 +878,8 @@ static void afq_begin_thought(struct afq_data *afq, struct afq_client *client)
 		client->until = jiffies + usecs_to_jiffies(READ_ONCE(afq->moment)) + 1;
 	else
 		afq_unwait(afq, client, AFQ_ABSENT);
+	if (client->think_ns > afq_moment_ns(afq) && !client->inside && list_empty(&client->calls))
+		afq_unwait(afq, client, AFQ_THERE);
 }
 
 /* When a client isn't waited for any longer; 0: it has something inside the device. */
@@ -768,6 +928,38 @@ static enum hrtimer_restart afq_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+/* What the device can do */
+
+/* A request goes: it may be the only one inside, and another one isn't any more. */
+static void afq_note_alone(struct afq_data *afq, const struct request *rq)
+{
+	bool alone = atomic_read(&afq->requests) == (int)afq->queued + 1;
+
+	afq->alone = alone && req_op(rq) == REQ_OP_READ ? rq : NULL;
+	afq->alone_began_ns = ktime_get_ns();
+}
+
+/* The device has done a request, or gives it back. */
+static void afq_note_done(struct afq_data *afq, const struct request *rq)
+{
+	u64 now = ktime_get_ns(), passed = now - afq->since_ns, taken;
+
+	afq->done += afq_cost_of(rq);
+	if (rq == afq->alone) {
+		taken = min(now - afq->alone_began_ns, AFQ_RATE_NS);
+		afq->alone_ns = afq->alone_ns ? afq->alone_ns - (afq->alone_ns >> AFQ_MEAN_SHIFT) +
+							(taken >> AFQ_MEAN_SHIFT)
+					      : taken;
+		afq->alone = NULL;
+	}
+	if (passed < AFQ_RATE_NS)
+		return;
+	afq->best -= afq->best / AFQ_RATE_FORGET;
+	afq->best = max(afq->best, mul_u64_u64_div_u64(afq->done, NSEC_PER_SEC, passed));
+	afq->done = 0;
+	afq->since_ns = now;
+}
+
 /* Whose turn it is still is: NULL if it has ended.  *@hold: but it has nothing waiting. */
 static struct afq_client *afq_turn(struct afq_data *afq, enum rq_class class, bool *hold)
 {
@@ -790,12 +982,54 @@ static struct afq_client *afq_turn(struct afq_data *afq, enum rq_class class, bo
 	return NULL;
 }
 
-/* Whether more than one of a class reads. */
+/* Whether more than one reads, of a class now, or of any lately. */
 static bool afq_readers_compete(const struct afq_data *afq, enum rq_class class)
 {
 	const struct stride_line *line = afq->stride[class].line;
 
-	return line[AFQ_QUEUED].count + line[AFQ_ABSENT].count > 1;
+	return line[AFQ_QUEUED].count + line[AFQ_ABSENT].count > 1 ||
+	       !afq_since(afq->shared, AFQ_SHARED_MS);
+}
+
+/* So much is inside the device while several read. */
+static u64 afq_window(const struct afq_data *afq)
+{
+	u64 one;
+
+	if (READ_ONCE(afq->quantum))
+		return AFQ_WINDOW_DISK;
+	one = mul_u64_u64_div_u64(afq->best, afq->alone_ns, NSEC_PER_SEC);
+	return one ? one * AFQ_WINDOW_PART : AFQ_WINDOW_FLASH;
+}
+
+/*
+ * Whether a client goes although it is ahead of one that is absent, which asks for less than its
+ * share.  A disk is kept for it, unless it reads here and there.
+ */
+static bool afq_goes_ahead(const struct afq_data *afq, const struct afq_client *next,
+			   const struct afq_client *absent)
+{
+	u64 window = afq_window(afq);
+
+	if (READ_ONCE(afq->quantum))
+		return afq_seeks(afq, absent) && afq->window < window / AFQ_AHEAD_PART;
+	if (next->stride.weight >= absent->stride.weight)
+		return afq->window < window / AFQ_AHEAD_PART;
+	if (!absent->issued && absent->think_ns <= afq->alone_ns / AFQ_THINK_PART)
+		return false;
+	return afq->window < window / AFQ_LOWER_PART;
+}
+
+/* Whether a client must wait for one that is absent. */
+static bool afq_waits_for(struct afq_data *afq, const struct afq_client *next,
+			  struct afq_client *absent)
+{
+	if (!absent || stride_lead(&next->stride, &absent->stride) <= (s64)afq_bytes(&afq->slack))
+		return false;
+	if (!afq_goes_ahead(afq, next, absent))
+		return true;
+	absent->ahead_of = true;
+	return false;
 }
 
 /* Who goes next of a class; NULL: its requests are held. */
@@ -804,7 +1038,6 @@ static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
 	struct afq_client *absent = afq_first_absent(afq, class);
 	bool hold;
 	struct afq_client *next = afq_turn(afq, class, &hold);
-	u64 window = READ_ONCE(afq->quantum) ? AFQ_WINDOW_DISK : AFQ_WINDOW_FLASH;
 
 	if (hold) {
 		afq_hold_requests(afq, next);
@@ -813,12 +1046,11 @@ static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
 	if (next)
 		return next;
 	next = afq_first(afq, class, AFQ_QUEUED);
-	if (!next ||
-	    (absent && stride_lead(&next->stride, &absent->stride) > (s64)afq_bytes(&afq->slack))) {
+	if (!next || afq_waits_for(afq, next, absent)) {
 		afq_hold_requests(afq, absent);
 		return NULL;
 	}
-	if (afq_readers_compete(afq, class) && afq->window >= window) {
+	if (afq_readers_compete(afq, class) && afq->window >= afq_window(afq)) {
 		afq_hold_requests(afq, NULL);
 		return NULL;
 	}
@@ -862,6 +1094,7 @@ static struct request *afq_take_first(struct afq_data *afq, struct list_head *li
 		return NULL;
 	list_del_init(&rq->queuelist);
 	afq_pay(afq, rq);
+	afq->alone = NULL;
 	WRITE_ONCE(afq->worked, jiffies);
 	trace_afq_dispatch(rq, 0, RQ_RT, afq->cost);
 	return rq;
@@ -881,6 +1114,7 @@ static struct request *afq_take_of(struct afq_data *afq, struct afq_client *clie
 	}
 	afq_pay(afq, rq);
 	afq_put(afq, rq, client, AFQ_ISSUED, afq->cost);
+	afq_note_alone(afq, rq);
 	afq->window += afq_cost_of(rq);
 	if (client == afq->turn)
 		afq->used += afq->cost;
@@ -963,7 +1197,15 @@ static void afq_enqueue(struct afq_data *afq, struct request *rq)
 	client->seeks = client->seeks << 1 | (apart > AFQ_NEAR);
 	client->next_sector = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	afq_note_thought(afq, client);
+	if (afq->reader && client != afq->reader)
+		afq->shared = jiffies;
+	afq->reader = client;
+	if (client->ahead_of && !client->queued)
+		stride_limit_credit(afq_stride(afq, client), &client->stride,
+				    afq_bytes(&afq->slack));
+	client->ahead_of = client->ahead_of && client->queued;
 	afq_stay(afq, client, jiffies);
+	afq_be_there(afq, client);
 	afq_unwait(afq, client, AFQ_ABSENT);
 	afq_wait(afq, client, AFQ_QUEUED);
 	afq_put(afq, rq, client, AFQ_WAITING, 0);
@@ -1015,6 +1257,7 @@ static void afq_requeue_request(struct request *rq)
 	client = afq_client_of(afq, rq);
 	spin_lock_irqsave(&afq->lock, flags);
 	afq->window -= afq_cost_of(rq);
+	afq_note_done(afq, rq);
 	if (!--client->issued && !client->queued)
 		afq_begin_thought(afq, client);
 	rerun = afq->holding;
@@ -1038,36 +1281,54 @@ static void afq_finish_request(struct request *rq)
 
 /* The tick */
 
-static void afq_look_who_is_there(struct afq_data *afq)
+/* Return: whether a client is still known. */
+static bool afq_look_at(struct afq_data *afq, struct afq_client *client)
 {
-	struct afq_client *client, *next;
-
-	list_for_each_entry_safe(client, next, &afq->known, known) {
-		if (!client->stride.joined) {
-			if (!client->inside && !client->stride.expected &&
-			    afq_since(client->until, AFQ_MEMORY_MS))
-				afq_forget(client);
-		} else if (!afq_has_something(client)) {
+	if (client->stride.joined) {
+		if (!afq_has_something(client))
 			afq_leave_all(afq, client);
-		} else if (client->class != RQ_IDLE) {
-			afq->others = jiffies;
-		}
+		return true;
 	}
+	if (client->inside || client->stride.expected || !afq_since(client->until, AFQ_MEMORY_MS))
+		return true;
+	afq_forget(client);
+	return false;
 }
 
-/* What is held is held on purpose, and each is told why. */
-static void afq_answer(struct afq_data *afq)
+/*
+ * What is held is held on purpose, and each call is told why, beginning after the one that was
+ * told last.  Return: how many more may be told in this tick; 0: the client has others.
+ */
+static unsigned int afq_answer(struct afq_data *afq, struct afq_client *client, unsigned int left)
 {
-	struct afq_client *client;
-	struct split_call *call;
+	const char *reason = afq_reason(afq, client) ?: "share";
 
-	if (!afq->held_calls)
-		return;
-	list_for_each_entry(client, &afq->known, known) {
-		const char *reason = afq_reason(afq, client) ?: "share";
+	while (left && !list_is_last(client->answered, &client->calls)) {
+		client->answered = client->answered->next;
+		split_hold(list_entry(client->answered, struct split_call, node), reason);
+		left--;
+	}
+	if (left)
+		client->answered = &client->calls;
+	return left;
+}
 
-		list_for_each_entry(call, &client->calls, node)
-			split_hold(call, reason);
+/* Looks at some of the known clients, after those that it looked at in the last tick. */
+static void afq_look(struct afq_data *afq)
+{
+	struct afq_client *client, *first = NULL;
+	unsigned int looks = AFQ_LOOKS, answers = AFQ_ANSWERS;
+
+	while (looks-- && answers && !list_empty(&afq->known)) {
+		client = list_first_entry(&afq->known, struct afq_client, known);
+		if (client == first)
+			break;
+		if (!afq_look_at(afq, client))
+			continue;
+		answers = afq_answer(afq, client, answers);
+		if (answers)
+			list_move_tail(&client->known, &afq->known);
+		first = first ?: client;
 	}
 }
 
@@ -1086,9 +1347,8 @@ static void afq_tick(struct timer_list *timer)
 
 	afq_look_at_device(afq);
 	spin_lock_irqsave(&afq->lock, flags);
-	afq_look_who_is_there(afq);
+	afq_look(afq);
 	afq_review(afq);
-	afq_answer(afq);
 	rerun = afq->holding;
 	afq_stop_holding(afq);
 	if (!list_empty(&afq->known))
@@ -1162,6 +1422,7 @@ static int afq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	afq->q = q;
 	afq->worked = jiffies;
 	afq->others = jiffies;
+	afq->shared = jiffies - msecs_to_jiffies(AFQ_SHARED_MS);
 	afq_set_defaults(afq);
 	sluice_hrtimer_setup(&afq->timer, afq_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	timer_setup(&afq->tick, afq_tick, 0);
