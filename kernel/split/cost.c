@@ -80,15 +80,15 @@ static u64 cost_of_us(const struct cost_device *device, u64 us)
  * cost_data() - what data costs by its size alone
  * @model: the device's
  * @op: what is done
- * @bytes: how many
+ * @bytes: how many, 2^45 at most
  *
  * Return: normalised bytes.
  */
-u64 cost_data(const struct cost_model *model, enum cost_op op, u32 bytes)
+u64 cost_data(const struct cost_model *model, enum cost_op op, u64 bytes)
 {
 	if (op == COST_READ)
 		return bytes;
-	return ((u64)bytes * model->write_part + (1U << COST_PART_BITS) - 1) >> COST_PART_BITS;
+	return (bytes * model->write_part + (1U << COST_PART_BITS) - 1) >> COST_PART_BITS;
 }
 
 /* What a command takes more than its data would in the middle of others. */

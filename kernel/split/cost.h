@@ -170,7 +170,7 @@ u64 cost_request(const struct cost_model *model, struct cost_cursor *head,
 void cost_expect(struct cost_pending *pending, u64 bytes, u64 cost);
 u64 cost_settle(struct cost_pending *pending, u64 bytes);
 
-u64 cost_data(const struct cost_model *model, enum cost_op op, u32 bytes);
+u64 cost_data(const struct cost_model *model, enum cost_op op, u64 bytes);
 u64 cost_demand(struct cost_log *log);
 void cost_commit(struct cost_log *log, u32 own);
 u64 cost_log_written(const struct cost_model *model, struct cost_log *log, u32 bytes, u64 cost);

@@ -18,8 +18,8 @@
  *			any moment still leaves the shorter fsync, now or soon, the time it
  *			needs.  While the cache is flushed nothing is added to it.
  *	log		A commit goes before all else, whoever began it, and so does metadata
- *			that somebody waits for, and what is read with a handle of the
- *			journal: others may need it.
+ *			that somebody waits for, what is read with a handle of the journal,
+ *			and what is swapped out: others may need it.
  *	fsync		One with more dirty data than can be written in the time that
  *			shorter ones leave is held at its gate.  Its file is written back a
  *			part at a time, without a commit that others would wait for, until
@@ -100,9 +100,17 @@
 /* A flush of which no end is seen has been lost. */
 #define DL_FLUSH_MOST_NS (5 * (u64)NSEC_PER_SEC)
 
-/* Held fsyncs that are looked at in a tick; of a file so many pages. */
-#define DL_LOOKS 4U
+/* An fsync's dirty pages are counted as it comes: if there are more, the rest is estimated. */
 #define DL_PAGES 1024U
+
+/*
+ * In a tick so many held fsyncs, and writes, are told that they are held, and looked at, of a file
+ * so many pages; the others in the next ticks.  Interrupts are off: that is a tenth of a
+ * millisecond at most.
+ */
+#define DL_KEEPS 64U
+#define DL_LOOKS 4U
+#define DL_TICK_PAGES 256U
 
 /* The fsyncs of a class whose data may be looked for; of more the forecast learns less. */
 #define DL_FSYNCS 8
@@ -718,33 +726,41 @@ static void dl_look_at(struct dl_data *dl, struct split_call *call)
 	struct split_dirt dirt;
 	bool hold;
 
-	split_dirt(call, DL_PAGES, &dirt);
+	split_dirt(call, DL_TICK_PAGES, &dirt);
 	data_ns = dl_data_ns(dl, &dirt);
 	hold = fsync ? dl_must_hold(dl, fsync, data_ns, now_ns) : dl_is_too_dirty(dl, call, now_ns);
 	if (!hold) {
 		dl_let_go(dl, call, &dirt);
 		return;
 	}
-	list_move_tail(&call->node, fsync ? &dl->held : &dl->writers);
 	part = dl_part(dl, &dirt, data_ns, dl_left_next(dl, class, now_ns));
 	if (dirt.writing >> PAGE_SHIFT < part / 2)
 		split_write_back(call, part);
 }
 
+/* Those that were looked at last come last. */
 static void dl_look(struct dl_data *dl, struct list_head *held)
 {
-	struct split_call *call, *next;
-	unsigned int i, left = 0;
+	const struct split_call *first = NULL;
+	unsigned int i, looks = DL_LOOKS;
+	struct split_call *call;
 
-	list_for_each_entry_safe(call, next, held, node) {
+	for (i = 0; i < DL_KEEPS && !list_empty(held); i++) {
+		call = list_first_entry(held, struct split_call, node);
+		if (call == first)
+			break;
 		dl_keep(call);
-		if (dl_is_due(dl, call, ktime_get_ns()))
+		if (dl_is_due(dl, call, ktime_get_ns())) {
 			dl_let_go(dl, call, &(struct split_dirt){});
-		else
-			left++;
+			continue;
+		}
+		first = first ?: call;
+		list_move_tail(&call->node, held);
+		if (looks) {
+			looks--;
+			dl_look_at(dl, call);
+		}
 	}
-	for (i = 0; i < min(left, DL_LOOKS); i++)
-		dl_look_at(dl, list_first_entry(held, struct split_call, node));
 }
 
 static void dl_tick(struct timer_list *timer)
@@ -1048,6 +1064,8 @@ static void dl_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	enum cause_deadline what = op_is_write(opf) ? CAUSE_FSYNC : CAUSE_READ;
 	unsigned int tags = sluice_nr_tags(data);
 
+	if (opf & REQ_SWAP)
+		return;
 	if (!op_is_sync(opf))
 		sluice_limit_tags(data, tags - tags / DL_CACHE_PART);
 	else if (!(current->flags & PF_KTHREAD) && !current->journal_info &&
@@ -1068,7 +1086,8 @@ static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 	struct dl_fsync *fsync;
 	u64 private = 0;
 
-	if (split_is_log(rq)) {
+	/* Whoever needs memory may wait for what is swapped out, a commit included. */
+	if (split_is_log(rq) || rq->cmd_flags & REQ_SWAP) {
 		dl_put(rq, DL_LOG, 0, 0);
 		return;
 	}

@@ -598,40 +598,87 @@ struct split_probe split_memory_probes[] = {
 /* A folio that nobody keeps may be another one by now, and of any size. */
 #define SPLIT_FOLIO_PAGES_MOST 512L
 
-/* Bytes of a call's range that have a mark in the page cache, of so many pages or a few more. */
-static u64 split_count_marked(const struct split_call *call, xa_mark_t mark, unsigned int most)
+/**
+ * struct split_count - pages of a call's range that have a mark in the page cache
+ * @pages: so many
+ * @first: index of the first one
+ * @next: index behind the last one
+ * @more: there may be others from there on
+ */
+struct split_count {
+	unsigned long pages;
+	unsigned long first;
+	unsigned long next;
+	bool more;
+};
+
+/* Counts so many marked pages, or a few more. */
+static void split_count_marked(const struct split_call *call, xa_mark_t mark, unsigned int most,
+			       struct split_count *count)
 {
 	loff_t end, start = split_range(call, &end);
 	XA_STATE(xas, &call->inode->i_mapping->i_pages, start >> PAGE_SHIFT);
-	unsigned long pages = 0;
+	unsigned long pages;
 	struct folio *folio;
 
+	*count = (struct split_count){};
 	rcu_read_lock();
 	xas_for_each_marked(&xas, folio, end >> PAGE_SHIFT, mark) {
 		if (xas_retry(&xas, folio) || xa_is_value(folio))
 			continue;
-		pages += min(folio_nr_pages(folio), SPLIT_FOLIO_PAGES_MOST);
-		if (pages >= most)
+		pages = min(folio_nr_pages(folio), SPLIT_FOLIO_PAGES_MOST);
+		count->first = count->pages ? count->first : xas.xa_index;
+		count->next = xas.xa_index + pages;
+		count->pages += pages;
+		count->more = count->pages >= most;
+		if (count->more)
 			break;
 	}
 	rcu_read_unlock();
-	return (u64)pages << PAGE_SHIFT;
+}
+
+/*
+ * How many pages are marked in all: behind those that were counted they are taken to be as dense
+ * as there, up to the end of the file.  The page cache has no more than @most of them.
+ */
+static unsigned long split_extend(const struct split_call *call, const struct split_count *count,
+				  unsigned long most)
+{
+	loff_t end;
+	unsigned long last;
+	u64 rest;
+
+	split_range(call, &end);
+	last = min(end, i_size_read(call->inode) - 1) >> PAGE_SHIFT;
+	if (!count->more || (long)last < (long)count->next)
+		return count->pages;
+	rest = mul_u64_u64_div_u64(last - count->next + 1, count->pages,
+				   count->next - count->first);
+	return clamp_t(u64, count->pages + rest, count->pages, max(most, count->pages));
 }
 
 void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt)
 {
 	struct split_device *device = call->device;
 	struct split_ledger *ledger = &device->ledger[call->account->id];
-	unsigned long flags;
+	struct cost_pending pending = {};
+	struct split_count count;
+	unsigned long flags, cached = READ_ONCE(call->inode->i_mapping->nrpages);
 
-	dirt->dirty = split_count_marked(call, PAGECACHE_TAG_DIRTY, most);
-	dirt->writing = split_count_marked(call, PAGECACHE_TAG_WRITEBACK, most);
-	dirt->cost = cost_data(&device->model, COST_WRITE, dirt->dirty);
 	spin_lock_irqsave(&ledger->lock, flags);
-	if (ledger->cause == call->account->cause && ledger->pending.bytes)
-		dirt->cost = mul_u64_u64_div_u64(ledger->pending.cost, dirt->dirty,
-						 ledger->pending.bytes);
+	if (ledger->cause == call->account->cause)
+		pending = ledger->pending;
 	spin_unlock_irqrestore(&ledger->lock, flags);
+
+	split_count_marked(call, PAGECACHE_TAG_WRITEBACK, most, &count);
+	dirt->writing = (u64)count.pages << PAGE_SHIFT;
+	split_count_marked(call, PAGECACHE_TAG_DIRTY, most, &count);
+	/* What the account has dirty on this device bounds the file's, unless others wrote that. */
+	if (pending.bytes >> PAGE_SHIFT >= count.pages)
+		cached = min_t(u64, cached, pending.bytes >> PAGE_SHIFT);
+	dirt->dirty = (u64)split_extend(call, &count, cached) << PAGE_SHIFT;
+	dirt->cost = pending.bytes ? mul_u64_u64_div_u64(pending.cost, dirt->dirty, pending.bytes)
+				   : cost_data(&device->model, COST_WRITE, dirt->dirty);
 }
 EXPORT_SYMBOL_GPL(split_dirt);
 

@@ -364,8 +364,9 @@ void split_write_back(struct split_call *call, unsigned int pages);
 
 /**
  * struct split_dirt - what a call's file has dirty: of an fsync, in its range
- * @dirty: bytes that are dirty and not being written
- * @writing: bytes that are being written
+ * @dirty: bytes that are dirty and not being written; where there are more than were counted, an
+ *	   estimate of all
+ * @writing: bytes that are being written, as far as they were counted
  * @cost: what @dirty is expected to cost, normalised bytes
  */
 struct split_dirt {
@@ -377,7 +378,7 @@ struct split_dirt {
 /**
  * split_dirt() - see what a call's file has dirty
  * @call: a call of kind SPLIT_FSYNC or SPLIT_WRITE, in enter() or held
- * @most: look at so many pages of either sort
+ * @most: count so many pages of either sort
  * @dirt: becomes what was found
  *
  * In any context.  What it costs is as of all that the caller's account has dirty.
