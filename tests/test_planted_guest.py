@@ -200,7 +200,7 @@ DEADLINE = (
     ("throttled-too", "\tsluice_disable_wbt(q, eq);\n", "", "deadline-knobs"),
     ("log-waits", "\tif (split_is_log(rq) ||", "\tif (", "deadline-fsync"),
     ("swap-waits", " || rq->cmd_flags & REQ_SWAP) {", ") {", "deadline-memory: FAIL: swap-out is the last"),
-    ("dirt-not-extended", "split_dirt(call, DL_PAGES, &dirt);", "split_dirt(call, 1, &(struct split_dirt){});", "deadline-memory"),
+    ("dirt-unseen", "\t\tsplit_dirt(call, DL_PAGES, &dirt);", "\t\t;", "deadline-memory"),
     ("handle-waits", "\tif (dl_is_awaited(dl, rq)) {", "\tif (false) {", "deadline-fsync"),
     ("dirty-ignored", "hold = costs && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),

@@ -391,7 +391,7 @@ static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned l
 	afq_set_gates(afq);
 }
 
-/* A client that has joined asks for something: it has no more than the slack for the time before. */
+/* A client that has joined asks for something: for the time before it has the slack at most. */
 static void afq_be_there(struct afq_data *afq, struct afq_client *client)
 {
 	if (client->stride.at[AFQ_THERE])
@@ -1474,10 +1474,11 @@ RQ_KNOB(afq_data, quantum, 0, AFQ_KIB_MAX)
 RQ_KNOB(afq_data, moment, 0, AFQ_MOMENT_US_MAX)
 RQ_KNOB(afq_data, slack, 0, AFQ_KIB_MAX)
 RQ_KNOB(afq_data, patience, 1, AFQ_PATIENCE_MS_MAX)
+SPLIT_COSTS_KNOB(afq_data, costs)
 
 static sluice_attr_t afq_attrs[] = {
 	RQ_KNOB_ATTR(quantum),	RQ_KNOB_ATTR(moment), RQ_KNOB_ATTR(slack),
-	RQ_KNOB_ATTR(patience), __ATTR_NULL,
+	RQ_KNOB_ATTR(patience), RQ_KNOB_ATTR(costs),  __ATTR_NULL,
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS

@@ -299,7 +299,7 @@ static u64 split_cost(struct split_device *device, const struct request *rq)
 		.flush = rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA) || rq->rq_flags & RQF_FLUSH_SEQ,
 	};
 
-	return cost_request(&device->model, &device->head, &io);
+	return cost_request(split_model(device), &device->head, &io);
 }
 
 /**
@@ -324,7 +324,7 @@ static u64 split_cost_of_log(struct split_device *device, const struct request *
 	unsigned long flags;
 
 	spin_lock_irqsave(&device->log_lock, flags);
-	cost = cost_log_written(&device->model, &device->log, split_bytes(rq), cost);
+	cost = cost_log_written(split_model(device), &device->log, split_bytes(rq), cost);
 	spin_unlock_irqrestore(&device->log_lock, flags);
 	return cost;
 }

@@ -430,13 +430,15 @@ EXPORT_SYMBOL_GPL(split_write_back);
 
 u64 split_cost_ns(const struct split_device *device, u64 cost)
 {
-	return cost_ns(&device->model, cost);
+	return cost_ns(split_model(device), cost);
 }
 EXPORT_SYMBOL_GPL(split_cost_ns);
 
 u64 split_flush_ns(const struct split_device *device)
 {
-	return cost_ns(&device->model, device->model.flush);
+	const struct cost_model *model = split_model(device);
+
+	return cost_ns(model, model->flush);
 }
 EXPORT_SYMBOL_GPL(split_flush_ns);
 
@@ -445,7 +447,6 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 {
 	u64 capacity = get_capacity(q->disk) << SECTOR_SHIFT;
 	enum cost_kind kind = blk_queue_nonrot(q) ? COST_FLASH : COST_ROTATING;
-	struct cost_device parameters = cost_device(kind, capacity ?: SPLIT_CAPACITY);
 	unsigned int i;
 
 	device->ledger = kvcalloc(SPLIT_ACCOUNTS, sizeof(*device->ledger), GFP_KERNEL);
@@ -453,7 +454,9 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 		return -ENOMEM;
 	for (i = 0; i < SPLIT_ACCOUNTS; i++)
 		spin_lock_init(&device->ledger[i].lock);
-	return cost_init(&device->model, &parameters);
+	device->costs = cost_device(kind, capacity ?: SPLIT_CAPACITY);
+	device->model = &device->models[0];
+	return cost_init(&device->models[0], &device->costs);
 }
 
 struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)

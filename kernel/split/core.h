@@ -52,7 +52,9 @@ struct split_ledger {
  * @refs: one of the attachment, one of each call in split_calls
  * @let_go: calls that were held and let go
  * @dropped: calls that were held and left otherwise
- * @model: what its I/O costs
+ * @costs: what its I/O costs; under the elevator's mutex
+ * @models: made from that; one is used
+ * @model: that one
  * @head: where the last request that was dispatched ended; under the policy's lock
  * @log_lock: guards @log; taken in any context
  * @log: what its journals' writes cost
@@ -70,7 +72,9 @@ struct split_device {
 	refcount_t refs;
 	atomic_t let_go;
 	atomic_t dropped;
-	struct cost_model model;
+	struct cost_device costs;
+	struct cost_model models[2];
+	const struct cost_model *model;
 	struct cost_cursor head;
 	spinlock_t log_lock; /* guards log */
 	struct cost_log log;
@@ -78,6 +82,13 @@ struct split_device {
 	char disk[DISK_NAME_LEN];
 	struct rcu_head rcu;
 };
+
+/* What a device's I/O costs: with preemption off, or under RCU. */
+static inline const struct cost_model *split_model(const struct split_device *device)
+{
+	/* Pairs with split_costs_store(): a model that is found is whole. */
+	return smp_load_acquire(&device->model);
+}
 
 extern atomic_t split_closed_devices;
 extern struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];

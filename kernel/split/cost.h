@@ -18,10 +18,11 @@
  * its requests.  So a charge is early as long as it must be guessed, and right in
  * the end, and what was charged in advance is given back to the byte.
  *
- * Parameters are given, not learned: figures of a datasheet, or of some minutes of
- * fio, as for the kernel's io.cost.  A model that learned from completions would
- * charge the same request differently from one minute to the next, could be taught
- * wrong by a tenant who queues deeply, and no experiment would repeat.
+ * Parameters are given, by the knob "costs" of each policy, not learned: figures of a
+ * datasheet, or of some minutes of fio, as for the kernel's io.cost.  A model that
+ * learned from completions would charge the same request differently from one minute
+ * to the next, could be taught wrong by a tenant who queues deeply, and no experiment
+ * would repeat.
  *
  * What the models leave out, and why:
  *

@@ -1344,6 +1344,7 @@ static void dl_exit_sched(struct elevator_queue *eq)
 
 RQ_KNOB(dl_data, read_deadline, 1, DL_MS_MAX)
 RQ_KNOB(dl_data, fsync_deadline, 1, DL_MS_MAX)
+SPLIT_COSTS_KNOB(dl_data, costs)
 
 static ssize_t own_writeback_show(struct elevator_queue *eq, char *page)
 {
@@ -1364,6 +1365,7 @@ static sluice_attr_t dl_attrs[] = {
 	RQ_KNOB_ATTR(read_deadline),
 	RQ_KNOB_ATTR(fsync_deadline),
 	RQ_KNOB_ATTR(own_writeback),
+	RQ_KNOB_ATTR(costs),
 	__ATTR_NULL,
 };
 

@@ -214,7 +214,7 @@ void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use 
 
 /* Slots */
 
-/* What a slot has: a tag plus one, and above it the power of two of the pages expected, plus one. */
+/* What a slot has: a tag plus one, and above it the order of the pages expected, plus one. */
 static u32 split_mark(u32 tag, u32 expected)
 {
 	u32 order = expected ? ilog2(expected >> PAGE_SHIFT) + 1 : 0;
@@ -406,7 +406,7 @@ static u64 split_estimate(struct split_device *device, const struct inode *inode
 		WRITE_ONCE(file->inode, inode);
 	}
 	WRITE_ONCE(file->tag, tag);
-	return cost_estimate(&device->model, &file->cursor, at, bytes);
+	return cost_estimate(split_model(device), &file->cursor, at, bytes);
 }
 
 /*
@@ -678,7 +678,7 @@ void split_dirt(const struct split_call *call, unsigned int most, struct split_d
 		cached = min_t(u64, cached, pending.bytes >> PAGE_SHIFT);
 	dirt->dirty = (u64)split_extend(call, &count, cached) << PAGE_SHIFT;
 	dirt->cost = pending.bytes ? mul_u64_u64_div_u64(pending.cost, dirt->dirty, pending.bytes)
-				   : cost_data(&device->model, COST_WRITE, dirt->dirty);
+				   : cost_data(split_model(device), COST_WRITE, dirt->dirty);
 }
 EXPORT_SYMBOL_GPL(split_dirt);
 

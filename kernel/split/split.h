@@ -410,6 +410,40 @@ u64 split_cost_ns(const struct split_device *device, u64 cost);
  */
 u64 split_flush_ns(const struct split_device *device);
 
+/**
+ * split_costs_show() - the knob "costs" of a policy
+ * @device: what split_attach() returned
+ * @page: for sysfs
+ *
+ * Return: bytes.
+ */
+ssize_t split_costs_show(struct split_device *device, char *page);
+
+/**
+ * split_costs_store() - change what a device's I/O costs
+ * @device: what split_attach() returned
+ * @page: "kind=disk" or "kind=flash", and the parameters of struct cost_device, as "name=value"
+ * @count: bytes
+ *
+ * Sleeps.  Return: @count; -EINVAL or -ERANGE, and nothing has changed.
+ */
+ssize_t split_costs_store(struct split_device *device, const char *page, size_t count);
+
+/**
+ * SPLIT_COSTS_KNOB() - define the sysfs functions of a policy's knob
+ * @type: the structure that elevator_data points at, which has the device
+ * @name: the file's name
+ */
+#define SPLIT_COSTS_KNOB(type, name)                                                               \
+	static ssize_t name##_show(struct elevator_queue *eq, char *page)                          \
+	{                                                                                          \
+		return split_costs_show(((struct type *)eq->elevator_data)->device, page);         \
+	}                                                                                          \
+	static ssize_t name##_store(struct elevator_queue *eq, const char *page, size_t count)     \
+	{                                                                                          \
+		return split_costs_store(((struct type *)eq->elevator_data)->device, page, count); \
+	}
+
 /* Less in current->journal_info is no handle: ext4's counts without a journal, btrfs's mark. */
 #define SPLIT_HANDLE 4096
 

@@ -903,9 +903,11 @@ static void token_exit_sched(struct elevator_queue *eq)
 /* Knobs */
 
 RQ_KNOB(token_data, hoard, 0, TOKEN_HOARD_MS_MAX)
+SPLIT_COSTS_KNOB(token_data, costs)
 
 static sluice_attr_t token_attrs[] = {
 	RQ_KNOB_ATTR(hoard),
+	RQ_KNOB_ATTR(costs),
 	__ATTR_NULL,
 };
 

@@ -29,9 +29,11 @@ knob() {
 	done
 }
 
-# knobs MOMENT QUANTUM SLACK: with these defaults.
+# knobs COSTS MOMENT QUANTUM SLACK: with these defaults.
 knobs() {
-	known=
+	known=" $Q/iosched/costs"
+	[ "$(cat "$Q/iosched/costs")" = "$1" ] || fail "costs are $(cat "$Q/iosched/costs"), not $1"
+	shift
 	knob moment "$1" 0 100000
 	knob patience 1000 1 10000
 	knob quantum "$2" 0 1048576
@@ -41,11 +43,33 @@ knobs() {
 
 DISK=d1 disk hdd data=none
 scheduler afq
-knobs 8000 12288 4096
+disk_costs="kind=disk read_mbps=126 write_mbps=126 flush_us=2000 rpm=7200 seek_track_us=1000 seek_full_us=15800"
+flash_costs="kind=flash read_mbps=250 write_mbps=70 flush_us=3000 read_iops=35000 write_iops=6600"
+knobs "$disk_costs" 8000 12288 4096
+# costs WRITTEN TEXT: they become that.
+costs() {
+	echo "$1" >"$Q/iosched/costs" || fail "costs refuse $1"
+	[ "$(cat "$Q/iosched/costs")" = "$2" ] || fail "$1 made costs $(cat "$Q/iosched/costs"), not $2"
+}
+costs "rpm=5400  flush_us=0" "kind=disk read_mbps=126 write_mbps=126 flush_us=0 rpm=5400 seek_track_us=1000 seek_full_us=15800"
+for value in rpm=0 "write_mbps=100 read_mbps=100001" seek_track_us=15801 write_mbps=0; do
+	refused costs "$value"
+done
+for value in rpm "rpm=fast" rpm= read_iops=100 kind=tape "rpm=7200 speed=1" 7200 "rpm=-1" "rpm=4294967296"; do
+	refused costs "$value"
+done
+# A disk that only says that it rotates: what a read costs is its size and its command, as told.
+costs kind=flash "$flash_costs"
+costs "read_mbps=1000 write_mbps=1000 read_iops=1000" "kind=flash read_mbps=1000 write_mbps=1000 flush_us=3000 read_iops=1000 write_iops=6600"
+echo 1 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
+dd if="$DEV" of=/dev/null bs=4k count=1 skip=4000 iflag=direct status=none
+echo 0 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
+grep -q 'cost=1000000$' /sys/kernel/tracing/trace || fail "a read costs: $(cat /sys/kernel/tracing/trace)"
+costs "$disk_costs" "$disk_costs"
 scheduler none
 DISK=d0 disk ssd
 scheduler afq
-knobs 1000 0 512
+knobs "$flash_costs" 1000 0 512
 
 # While eight write, make durable, and read, each setting is tried, and each scheduler.
 file_system
