@@ -380,6 +380,14 @@ BUGS = (
         "sluice_nr_tags(data) * 8",
         "wrr-tags",
     ),
+    Bug(
+        "one-queue-is-enough",
+        "wrr",
+        "kernel/elevator/wrr.c",
+        "\tblk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);\n",
+        "",
+        "elevator-queues: a read waits for ever",
+    ),
     *(
         Bug(name, "simdisk", f"kernel/simdisk/{file}", right, wrong, f"simdisk-{test}")
         for name, file, right, wrong, test in SIMDISK

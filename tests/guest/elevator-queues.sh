@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
-# Several hardware queues, drivers that sleep, shared tags; zoned devices where the kernel orders their writes.
+# Several hardware queues, drivers that sleep, shared tags, a disk that takes one request for all of its hardware queues;
+# zoned devices where the kernel orders their writes.
 . ./lib.sh
 
 # null SETTING…: a null_blk device that keeps its data.
@@ -43,6 +44,28 @@ done
 disk nvme queues=4 queue_depth=2 slots=4
 scheduler "$SCHEDULER"
 write_and_verify --rw=randwrite
+
+# Each CPU has a hardware queue, and the disk takes one request: the read of CPU 1 waits in its queue until the read of CPU 0
+# has ended, and that runs it. mq-deadline's flag, that running one queue is enough, may not stay behind.
+load sd_mod
+modprobe scsi_debug dev_size_mb=16 submit_queues=2 ndelay=100000000
+until DEV=/dev/$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null) && [ -b "$DEV" ]; do
+	sleep 0.1
+done
+Q=/sys/block/${DEV#/dev/}/queue
+set -- "$Q"/../mq/*
+[ $# = 2 ] || fail "scsi_debug: hardware queues $*"
+echo 1 >"$Q/../device/queue_depth"
+scheduler mq-deadline
+scheduler "$SCHEDULER"
+for cpu in 0 1; do
+	taskset -c $cpu dd if="$DEV" of=/dev/null bs=4k count=1 skip=$((cpu * 64)) iflag=direct status=none &
+	sleep 0.02
+done
+sleep 1
+! kill -0 $! 2>/dev/null || fail "a read waits for ever in the other hardware queue"
+wait
+scheduler none
 
 null zoned=1 zone_size=4 size=64 submit_queues=2
 if [ -e /sys/kernel/debug/block/nullb0/zone_wplugs ] || [ "$SCHEDULER" = cpq ]; then
