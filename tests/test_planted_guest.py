@@ -142,6 +142,7 @@ FAIR = (
     ("flusher-charged", "READ_ONCE(seen->task) == current ? name : CAUSE_KERNEL", "CAUSE_KERNEL", "cpq-fair-writeback"),
     ("parts-unseen", "\tif (rest)\n", "\tif (false)\n", "cpq-fair-writeback"),
     ("hold-not-dropped", "\tfair_drop(fair, account);\n\treturn jiffies", "\treturn jiffies", "cpq-fair-storm"),
+    ("metadata-held", "fair_exempt(fair) || rq_blocks_others(opf)", "fair_exempt(fair)", "cpq-fair-metadata"),
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
 )
 AFQ = (

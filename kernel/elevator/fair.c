@@ -14,6 +14,7 @@
  */
 #include "fair.h"
 #include "cause.h"
+#include "request-set.h"
 
 #include <linux/atomic.h>
 #include <linux/blk-cgroup.h>
@@ -403,6 +404,7 @@ static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, bl
  * Sleeps until its turn comes, which is when for a second nobody of its account got
  * in, at the latest; and not where the request must not wait: that one gets a tag only
  * if nearly all are free, and else is turned away, so that its task comes back to wait.
+ * What other tasks may wait for (rq_blocks_others()) is charged, but never held.
  *
  * Return: jiffies that it waited.
  */
@@ -417,7 +419,7 @@ unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_d
 	first = fair_set(fair, name);
 	if (likely(READ_ONCE(first->name) == name && fair_may_pass(fair, first)))
 		return 0;
-	if (fair_exempt(fair))
+	if (fair_exempt(fair) || rq_blocks_others(opf))
 		return 0;
 	return fair_limit_closely(fair, name, opf, data);
 }

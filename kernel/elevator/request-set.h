@@ -108,6 +108,18 @@ static inline unsigned int rq_level(unsigned int ioprio)
 	return IOPRIO_PRIO_CLASS(ioprio) == IOPRIO_CLASS_NONE ? IOPRIO_BE_NORM : ioprio & 7;
 }
 
+/**
+ * rq_blocks_others() - whether other tasks may wait for what the current task is about to queue
+ * @opf: its operation and flags
+ *
+ * Metadata, swap, and all that a task queues while it has a file system's transaction open: each
+ * fsync waits for that transaction.  A limit on the task would hold every one of them.
+ */
+static inline bool rq_blocks_others(blk_opf_t opf)
+{
+	return opf & (REQ_META | REQ_SWAP) || current->journal_info;
+}
+
 ssize_t rq_knob_show(struct elevator_queue *eq, size_t offset, char *page);
 ssize_t rq_knob_store(struct elevator_queue *eq, size_t offset, unsigned int least,
 		      unsigned int most, const char *page, size_t count);

@@ -674,7 +674,7 @@ static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, tags - tags / TOKEN_READ_PART);
 		return;
 	}
-	if (token->scs || !atomic_read(&cause_settings) || opf & REQ_META || current->journal_info)
+	if (token->scs || !atomic_read(&cause_settings) || rq_blocks_others(opf))
 		return;
 	rcu_read_lock();
 	cause_meet(&css);

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# modules: cpq
+# A task of a cgroup that has its part of the tags doesn't wait behind the others of its cgroup for metadata, nor for what it
+# reads while it has a transaction of the file system open: every fsync would wait with it.
+. ./lib.sh
+
+accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
+
+# readers CGROUP THREADS
+readers() {
+	as "$1" fio --thread --name="$1" --filename="$DEV" --direct=1 --ioengine=psync --numjobs="$2" --rw=randread --bs=4k \
+		--offset=1g --size=64m --time_based --runtime=60 --output=/dev/null &
+}
+
+# expect_soon WHAT COMMAND…: in the cgroup that wants much more than it may have, 50 ms are enough.
+expect_soon() {
+	what=$1
+	shift
+	started=$(date +%s%N)
+	as low "$@"
+	took=$((($(date +%s%N) - started) / 1000000))
+	echo "$what: $took ms"
+	[ "$took" -lt 50 ] || fail "$what takes $took ms: $(cat $accounts)"
+}
+
+disk emmc
+file_system
+dd if=/dev/zero of=/tmp/mnt/file bs=64k count=1 conv=fsync status=none
+# What is in the cache is no I/O; and what ext4 reads ahead isn't marked as metadata.
+umount /tmp/mnt
+mount -o inode_readahead_blks=0 "$DEV" /tmp/mnt
+scheduler cpq
+echo 32 >"$Q/nr_requests"
+echo +io >$G/cgroup.subtree_control
+group low
+echo 1 >$G/low/io.sluice.weight
+readers low 100
+readers high 40
+until grep -q "weight=1 .*waiting=9" $accounts; do
+	sleep 0.05
+done
+expect_soon "reading a directory" stat -c %s /tmp/mnt/file
+# What becomes its last block is read, as data, to write zeroes behind the new end.
+expect_soon "a truncation" truncate -s 100 /tmp/mnt/file
+pkill -TERM fio
+wait
+umount /tmp/mnt
+scheduler none
