@@ -133,16 +133,17 @@ CPQ = (
     ("adapts-on-a-seeking-disk", " || !blk_queue_nonrot(cpq->q)", "", "cpq-adaptive"),
 )
 FAIR = (
-    ("never-discharged", "\tatomic_dec(&fair->used);", "", "cpq-fair"),
-    ("ratio-ignored", "READ_ONCE(*fair->ratio) * account->weight", "FAIR_RATIO * account->weight", "cpq-fair"),
+    ("never-discharged", "\tatomic_dec(&tags->used);", "", "cpq-fair"),
+    ("ratio-ignored", "READ_ONCE(*tags->ratio) * account->weight", "FAIR_RATIO * account->weight", "cpq-fair"),
     ("alone-limited-too", "if (active <= account->weight)", "if (false)", "cpq-fair"),
     ("real-time-limited", "IOPRIO_PRIO_CLASS(context->ioprio) == IOPRIO_CLASS_RT", "false", "cpq-fair"),
     ("never-let-in", "\t\twake_up(&best->wait);", "", "cpq-fair"),
     ("weight-ignored", "account->weight = cause_weight(name);", "account->weight = CAUSE_WEIGHT;", "cpq-fair-weights"),
     ("flusher-charged", "READ_ONCE(seen->task) == current ? name : CAUSE_KERNEL", "CAUSE_KERNEL", "cpq-fair-writeback"),
     ("parts-unseen", "\tif (rest)\n", "\tif (false)\n", "cpq-fair-writeback"),
-    ("hold-not-dropped", "\tfair_drop(fair, account);\n\treturn jiffies", "\treturn jiffies", "cpq-fair-storm"),
+    ("hold-not-dropped", "\tfair_drop(tags, account);\n\treturn jiffies", "\treturn jiffies", "cpq-fair-storm"),
     ("metadata-held", "fair_exempt(fair) || rq_blocks_others(opf)", "fair_exempt(fair)", "cpq-fair-metadata"),
+    ("queues-share", "q->sched_shared_tags ? 1 : q->nr_hw_queues", "1", "cpq-fair-queues"),
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
 )
 AFQ = (

@@ -189,6 +189,7 @@ members()
 	need elevator_queue type elevator_data
 	need elv_fs_entry attr show store
 	need blk_mq_alloc_data q hctx shallow_depth cmd_flags
+	need blk_mq_ctx hctxs
 	need blkcg css cpd
 	need blkcg_policy plid dfl_cftypes cpd_alloc_fn cpd_free_fn
 }

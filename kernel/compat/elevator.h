@@ -158,18 +158,30 @@ static inline void sluice_free_requests(struct list_head *list)
 	}
 }
 
+/**
+ * sluice_hctx() - the hardware queue that an allocation takes its tag from
+ * @data: as limit_depth() got it
+ *
+ * Some releases between 6.4 and 6.12 limit before they choose it: then it is the one of
+ * the CPU that the task runs on, and becomes another one if the task moves.
+ */
+static inline struct blk_mq_hw_ctx *sluice_hctx(struct blk_mq_alloc_data *data)
+{
+	enum hctx_type type = HCTX_TYPE_DEFAULT;
+
+	if (data->hctx)
+		return data->hctx;
+	if (data->cmd_flags & REQ_POLLED)
+		type = HCTX_TYPE_POLL;
+	else if ((data->cmd_flags & REQ_OP_MASK) == REQ_OP_READ)
+		type = HCTX_TYPE_READ;
+	return raw_cpu_ptr(data->q->queue_ctx)->hctxs[type];
+}
+
 /* The scheduler's tags that an allocation chooses from. */
 static inline struct sbitmap *sluice_tag_map(struct blk_mq_alloc_data *data)
 {
-	struct blk_mq_hw_ctx *hctx = data->hctx;
-	unsigned long i;
-
-	/* Some releases between 6.4 and 6.12 limit before they choose a queue. */
-	if (!hctx) {
-		queue_for_each_hw_ctx(data->q, hctx, i)
-			break;
-	}
-	return &hctx->sched_tags->bitmap_tags.sb;
+	return &sluice_hctx(data)->sched_tags->bitmap_tags.sb;
 }
 
 /**
@@ -183,12 +195,6 @@ static inline struct sbitmap *sluice_tag_map(struct blk_mq_alloc_data *data)
 static inline unsigned int sluice_nr_tags(struct blk_mq_alloc_data *data)
 {
 	return sluice_tag_map(data)->depth;
-}
-
-/* The same over all hardware queues. */
-static inline unsigned int sluice_all_tags(struct blk_mq_alloc_data *data)
-{
-	return sluice_nr_tags(data) * (data->q->sched_shared_tags ? 1 : data->q->nr_hw_queues);
 }
 
 /**

@@ -827,7 +827,7 @@ static void cpq_prepare_request(struct request *rq)
 	struct cpq_data *cpq = rq->q->elevator->elevator_data;
 
 	rq->elv.priv[0] = NULL;
-	rq->elv.priv[1] = fair_charge(cpq->fair);
+	rq->elv.priv[1] = fair_charge(cpq->fair, rq);
 }
 
 /* Makes all that waits known to the merge look-ups. */
@@ -1044,7 +1044,7 @@ static void cpq_finish_request(struct request *rq)
 	if (sluice_orders_zones(rq->q))
 		cpq_free_zone(rq);
 	cpq_requeue_request(rq);
-	fair_discharge(cpq->fair, rq->elv.priv[1]);
+	fair_discharge(cpq->fair, rq, rq->elv.priv[1]);
 }
 
 /* Who is background */

@@ -9,8 +9,15 @@
  * only on a name that is still the same afterwards.  Where a name's places are all
  * held it shares one account with the others that found none.
  *
- * Counting is exact: a request is charged when it gets its tag and discharged when
- * it gives it back, whatever becomes of it in between.
+ * A request is charged when it gets its tag and discharged when the elevator's
+ * finish_request() runs, whatever becomes of it in between.  That is when it gives the
+ * tag back, with one exception: since 6.5, for a write that a flush follows (FUA on a
+ * device without it), it is before that flush.  Until the flush has ended, such a write
+ * has a tag that isn't counted.
+ *
+ * Tags are short where they are: those of one hardware queue may be gone while others
+ * have plenty.  So each hardware queue has its own accounts, and the limits hold in each,
+ * but where the driver shares its tags there is one set of accounts for all.
  */
 #include "fair.h"
 #include "cause.h"
@@ -44,7 +51,7 @@
 /* No line stands longer before the tags, whatever holds them that this file doesn't see. */
 #define FAIR_PATIENCE HZ
 
-/* Kernel threads whose last bio is remembered. */
+/* Kernel threads whose last bio is remembered, by device: they change the CPU. */
 #define FAIR_SEEN 16
 
 /**
@@ -76,35 +83,53 @@ struct fair_seen {
 };
 
 /**
- * struct fair - a device's tags and who wants them
- * @ratio: the knob: of two accounts of the same weight each may have this part of the
- *	   tags, in per cent; 100: everybody may have all
- * @total: scheduler tags; 0 until fair_limit() has counted them again
- * @used: tags that accounts have
+ * struct fair_tags - the tags of one hardware queue, or of all that share theirs
+ * @used: tags that accounts have; this and what follows until @lock is read for each
+ *	  request, and some of it written
  * @active: sum of the weights of accounts with a hold
  * @waiters: tasks that wait
+ * @total: scheduler tags; 0 until fair_limit() has counted them again
+ * @ratio: the knob: of two accounts of the same weight each may have this part of the
+ *	   tags, in per cent; 100: everybody may have all
  * @lock: guards @waiting and every account's waiting and node
  * @waiting: accounts with waiting tasks, who got a tag last is last
- * @seen: of kernel threads, by task
  * @others: account of those that find no place
  * @accounts: all places, by set
  */
-struct fair {
-	const unsigned int *ratio;
-	unsigned int total;
-	atomic_t used;
+struct fair_tags {
+	atomic_t used ____cacheline_aligned_in_smp;
 	atomic_t active;
 	atomic_t waiters;
-	spinlock_t lock; /* guards waiting, and waiting and node of each account */
+	unsigned int total;
+	const unsigned int *ratio;
+	spinlock_t lock ____cacheline_aligned_in_smp; /* guards waiting; see above */
 	struct list_head waiting;
-	struct fair_seen seen[FAIR_SEEN];
 	struct fair_account others;
 	struct fair_account accounts[FAIR_WAYS << FAIR_SET_BITS];
 };
 
+/**
+ * struct fair - a device's tags and who wants them
+ * @ratio: as in struct fair_tags
+ * @seen: of kernel threads, by task
+ * @parts: number of @tags
+ * @tags: by hardware queue, or one for all
+ */
+struct fair {
+	const unsigned int *ratio;
+	struct fair_seen seen[FAIR_SEEN];
+	unsigned int parts;
+	struct fair_tags tags[];
+};
+
+static struct fair_tags *fair_tags_of(struct fair *fair, const struct blk_mq_hw_ctx *hctx)
+{
+	return &fair->tags[fair->parts > 1 ? hctx->queue_num : 0];
+}
+
 /* Causes */
 
-static struct fair_seen *fair_seen(struct fair *fair)
+static struct fair_seen *fair_seen_by_current(struct fair *fair)
 {
 	return &fair->seen[hash_ptr(current, ilog2(FAIR_SEEN))];
 }
@@ -128,7 +153,7 @@ static u64 fair_bio_cause(struct bio *bio)
 static noinline u64 fair_kernel_cause(struct fair *fair)
 {
 	struct bio *rest = current->bio_list ? current->bio_list->tail : NULL;
-	struct fair_seen *seen = fair_seen(fair);
+	struct fair_seen *seen = fair_seen_by_current(fair);
 	u64 name;
 
 	if (rest)
@@ -162,7 +187,7 @@ void fair_see(struct fair *fair, struct bio *bio)
 	if (likely(!(current->flags & PF_KTHREAD)))
 		return;
 	name = fair_bio_cause(bio);
-	seen = fair_seen(fair);
+	seen = fair_seen_by_current(fair);
 	WRITE_ONCE(seen->task, current);
 	/* Whoever sees the name sees whose it is. */
 	smp_store_release(&seen->name, name);
@@ -170,22 +195,22 @@ void fair_see(struct fair *fair, struct bio *bio)
 
 /* Accounts */
 
-static struct fair_account *fair_set(struct fair *fair, u64 name)
+static struct fair_account *fair_set(struct fair_tags *tags, u64 name)
 {
-	return &fair->accounts[hash_64(name, FAIR_SET_BITS) * FAIR_WAYS];
+	return &tags->accounts[hash_64(name, FAIR_SET_BITS) * FAIR_WAYS];
 }
 
 /* Whose last hold goes may be somebody else's at once, of another weight. */
-static __always_inline void fair_drop(struct fair *fair, struct fair_account *account)
+static __always_inline void fair_drop(struct fair_tags *tags, struct fair_account *account)
 {
 	unsigned int weight = account->weight;
 
 	if (atomic_dec_and_test(&account->holds))
-		atomic_sub(weight, &fair->active);
+		atomic_sub(weight, &tags->active);
 }
 
 /* Holds a place that has that name, if it still has it. */
-static __always_inline bool fair_hold_named(struct fair *fair, struct fair_account *account,
+static __always_inline bool fair_hold_named(struct fair_tags *tags, struct fair_account *account,
 					    u64 name)
 {
 	int holds = atomic_read(&account->holds);
@@ -195,49 +220,49 @@ static __always_inline bool fair_hold_named(struct fair *fair, struct fair_accou
 			return false;
 	} while (!atomic_try_cmpxchg(&account->holds, &holds, holds + 1));
 	if (!holds)
-		atomic_add(account->weight, &fair->active);
+		atomic_add(account->weight, &tags->active);
 	if (READ_ONCE(account->name) == name)
 		return true;
-	fair_drop(fair, account);
+	fair_drop(tags, account);
 	return false;
 }
 
 /* Takes a place that nobody holds. */
-static bool fair_take(struct fair *fair, struct fair_account *account, u64 name)
+static bool fair_take(struct fair_tags *tags, struct fair_account *account, u64 name)
 {
 	if (atomic_cmpxchg(&account->holds, 0, -1))
 		return false;
 	WRITE_ONCE(account->name, name);
 	account->weight = cause_weight(name);
 	account->tgid = name & CAUSE_CGROUP || name == CAUSE_KERNEL ? 0 : current->tgid;
-	atomic_add(account->weight, &fair->active);
+	atomic_add(account->weight, &tags->active);
 	atomic_set_release(&account->holds, 1);
 	return true;
 }
 
-static noinline struct fair_account *fair_hold_any(struct fair *fair, u64 name)
+static noinline struct fair_account *fair_hold_any(struct fair_tags *tags, u64 name)
 {
-	struct fair_account *set = fair_set(fair, name);
+	struct fair_account *set = fair_set(tags, name);
 	unsigned int i;
 
 	for (i = 0; i < FAIR_WAYS; i++)
-		if (READ_ONCE(set[i].name) == name && fair_hold_named(fair, &set[i], name))
+		if (READ_ONCE(set[i].name) == name && fair_hold_named(tags, &set[i], name))
 			return &set[i];
 	for (i = 0; i < FAIR_WAYS; i++)
-		if (fair_take(fair, &set[i], name))
+		if (fair_take(tags, &set[i], name))
 			return &set[i];
-	fair_hold_named(fair, &fair->others, 0);
-	return &fair->others;
+	fair_hold_named(tags, &tags->others, 0);
+	return &tags->others;
 }
 
 /* The account of that name, held: one more request or waiting task. */
-static __always_inline struct fair_account *fair_hold(struct fair *fair, u64 name)
+static __always_inline struct fair_account *fair_hold(struct fair_tags *tags, u64 name)
 {
-	struct fair_account *first = fair_set(fair, name);
+	struct fair_account *first = fair_set(tags, name);
 
-	if (likely(READ_ONCE(first->name) == name && fair_hold_named(fair, first, name)))
+	if (likely(READ_ONCE(first->name) == name && fair_hold_named(tags, first, name)))
 		return first;
-	return fair_hold_any(fair, name);
+	return fair_hold_any(tags, name);
 }
 
 /* The wait before the tags */
@@ -252,61 +277,61 @@ static unsigned int fair_used(const struct fair_account *account)
  * Whether an account may have one more tag: there is one, and it has less than its
  * part or nobody else has or wants any.
  */
-static __always_inline bool fair_room(const struct fair *fair, const struct fair_account *account)
+static __always_inline bool fair_room(const struct fair_tags *tags, const struct fair_account *account)
 {
-	unsigned int active = atomic_read(&fair->active), total = READ_ONCE(fair->total);
+	unsigned int active = atomic_read(&tags->active), total = READ_ONCE(tags->total);
 	unsigned int used;
 
-	if (atomic_read(&fair->used) >= total)
+	if (atomic_read(&tags->used) >= total)
 		return false;
 	if (active <= account->weight)
 		return true;
 	used = fair_used(account);
 	return !used || (u64)used * FAIR_RATIO * active <
-				(u64)total * READ_ONCE(*fair->ratio) * account->weight;
+				(u64)total * READ_ONCE(*tags->ratio) * account->weight;
 }
 
 /* Wakes the one that has waited longest of the account with the fewest tags for its weight. */
-static void fair_wake(struct fair *fair)
+static void fair_wake(struct fair_tags *tags)
 {
 	struct fair_account *account, *best = NULL;
 	unsigned int looks = FAIR_LOOKS;
 	unsigned long flags;
 
-	spin_lock_irqsave(&fair->lock, flags);
-	list_for_each_entry(account, &fair->waiting, node) {
+	spin_lock_irqsave(&tags->lock, flags);
+	list_for_each_entry(account, &tags->waiting, node) {
 		if (!looks--)
 			break;
-		if (fair_room(fair, account) &&
+		if (fair_room(tags, account) &&
 		    (!best || (u64)fair_used(account) * best->weight <
 				      (u64)fair_used(best) * account->weight))
 			best = account;
 	}
 	if (best) {
-		list_move_tail(&best->node, &fair->waiting);
+		list_move_tail(&best->node, &tags->waiting);
 		wake_up(&best->wait);
 	}
-	spin_unlock_irqrestore(&fair->lock, flags);
+	spin_unlock_irqrestore(&tags->lock, flags);
 }
 
-static void fair_enter_line(struct fair *fair, struct fair_account *account)
+static void fair_enter_line(struct fair_tags *tags, struct fair_account *account)
 {
-	atomic_inc(&fair->waiters);
-	spin_lock_irq(&fair->lock);
+	atomic_inc(&tags->waiters);
+	spin_lock_irq(&tags->lock);
 	if (!account->waiting++) {
-		list_add_tail(&account->node, &fair->waiting);
+		list_add_tail(&account->node, &tags->waiting);
 		WRITE_ONCE(account->moved, jiffies);
 	}
-	spin_unlock_irq(&fair->lock);
+	spin_unlock_irq(&tags->lock);
 }
 
-static void fair_leave_line(struct fair *fair, struct fair_account *account)
+static void fair_leave_line(struct fair_tags *tags, struct fair_account *account)
 {
-	spin_lock_irq(&fair->lock);
+	spin_lock_irq(&tags->lock);
 	if (!--account->waiting)
 		list_del(&account->node);
-	spin_unlock_irq(&fair->lock);
-	atomic_dec(&fair->waiters);
+	spin_unlock_irq(&tags->lock);
+	atomic_dec(&tags->waiters);
 }
 
 /*
@@ -314,28 +339,28 @@ static void fair_leave_line(struct fair *fair, struct fair_account *account)
  * Whoever is let in lets in the next one if there is room for both, since a tag that
  * comes free wakes one task.
  */
-static void fair_wait(struct fair *fair, struct fair_account *account)
+static void fair_wait(struct fair_tags *tags, struct fair_account *account)
 {
 	DEFINE_WAIT_FUNC(wait, default_wake_function);
 	long left;
 
 	might_sleep();
-	fair_enter_line(fair, account);
+	fair_enter_line(tags, account);
 	for (;;) {
 		prepare_to_wait_exclusive(&account->wait, &wait, TASK_UNINTERRUPTIBLE);
 		left = READ_ONCE(account->moved) + FAIR_PATIENCE - jiffies;
 		if (left <= 0)
 			break;
-		if (fair_room(fair, account)) {
+		if (fair_room(tags, account)) {
 			WRITE_ONCE(account->moved, jiffies);
 			break;
 		}
 		io_schedule_timeout(left);
 	}
 	finish_wait(&account->wait, &wait);
-	fair_leave_line(fair, account);
-	if (atomic_read(&fair->waiters) && atomic_read(&fair->used) + 1 < READ_ONCE(fair->total))
-		fair_wake(fair);
+	fair_leave_line(tags, account);
+	if (atomic_read(&tags->waiters) && atomic_read(&tags->used) + 1 < READ_ONCE(tags->total))
+		fair_wake(tags);
 }
 
 /* RT is outside fairness, and the reclaim of memory waits for nothing that may wait for memory. */
@@ -349,10 +374,10 @@ static __always_inline bool fair_exempt(const struct fair *fair)
 }
 
 /* Whether an account may have a tag now, none of its tasks waiting. */
-static __always_inline bool fair_may_pass(const struct fair *fair,
+static __always_inline bool fair_may_pass(const struct fair_tags *tags,
 					  const struct fair_account *account)
 {
-	return !READ_ONCE(account->waiting) && fair_room(fair, account);
+	return !READ_ONCE(account->waiting) && fair_room(tags, account);
 }
 
 /*
@@ -360,38 +385,38 @@ static __always_inline bool fair_may_pass(const struct fair *fair,
  * part, since the others want few.  Else who writes back would wait and be woken for each
  * tag of its own that comes free, beside a reader who needs one.
  */
-static bool fair_may_exceed(const struct fair *fair, const struct fair_account *account)
+static bool fair_may_exceed(const struct fair_tags *tags, const struct fair_account *account)
 {
-	unsigned int total = READ_ONCE(fair->total), few = total / FAIR_FEW_PART;
-	int used = atomic_read(&fair->used);
-	int others = used + atomic_read(&fair->waiters) - atomic_read(&account->holds);
+	unsigned int total = READ_ONCE(tags->total), few = total / FAIR_FEW_PART;
+	int used = atomic_read(&tags->used);
+	int others = used + atomic_read(&tags->waiters) - atomic_read(&account->holds);
 
 	return !READ_ONCE(account->waiting) && others < (int)few && used + few < total;
 }
 
 /* Whether nobody is short of tags, so that it doesn't matter who asks for one. */
-static __always_inline bool fair_plenty(const struct fair *fair)
+static __always_inline bool fair_plenty(const struct fair_tags *tags)
 {
-	return atomic_read(&fair->used) < READ_ONCE(fair->total) / FAIR_PLENTY_PART &&
-	       !atomic_read(&fair->waiters);
+	return atomic_read(&tags->used) < READ_ONCE(tags->total) / FAIR_PLENTY_PART &&
+	       !atomic_read(&tags->waiters);
 }
 
 /* fair_limit() where its first glance told nothing, or that there is no room. */
-static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, blk_opf_t opf,
+static noinline unsigned long fair_limit_slow(struct fair_tags *tags, u64 name, blk_opf_t opf,
 						 struct blk_mq_alloc_data *data)
 {
-	struct fair_account *account = fair_hold_any(fair, name);
+	struct fair_account *account = fair_hold_any(tags, name);
 	unsigned long began = jiffies;
 
-	WRITE_ONCE(fair->total, sluice_all_tags(data));
-	if (!fair_may_pass(fair, account) && (op_is_sync(opf) || !fair_may_exceed(fair, account))) {
+	WRITE_ONCE(tags->total, sluice_nr_tags(data));
+	if (!fair_may_pass(tags, account) && (op_is_sync(opf) || !fair_may_exceed(tags, account))) {
 		/* Set for a bio that must not wait, and by dm-multipath, which asks under RCU. */
 		if (data->flags & BLK_MQ_REQ_NOWAIT)
 			sluice_limit_tags(data, 1);
 		else
-			fair_wait(fair, account);
+			fair_wait(tags, account);
 	}
-	fair_drop(fair, account);
+	fair_drop(tags, account);
 	return jiffies - began;
 }
 
@@ -410,18 +435,19 @@ static noinline unsigned long fair_limit_closely(struct fair *fair, u64 name, bl
  */
 unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	struct fair_tags *tags = fair_tags_of(fair, sluice_hctx(data));
 	struct fair_account *first;
 	u64 name;
 
-	if (fair_plenty(fair))
+	if (fair_plenty(tags))
 		return 0;
 	name = fair_cause(fair);
-	first = fair_set(fair, name);
-	if (likely(READ_ONCE(first->name) == name && fair_may_pass(fair, first)))
+	first = fair_set(tags, name);
+	if (likely(READ_ONCE(first->name) == name && fair_may_pass(tags, first)))
 		return 0;
 	if (fair_exempt(fair) || rq_blocks_others(opf))
 		return 0;
-	return fair_limit_closely(fair, name, opf, data);
+	return fair_limit_slow(tags, name, opf, data);
 }
 
 /**
@@ -430,40 +456,49 @@ unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_d
  */
 void fair_depth_changed(struct fair *fair)
 {
-	WRITE_ONCE(fair->total, 0);
+	unsigned int i;
+
+	for (i = 0; i < fair->parts; i++)
+		WRITE_ONCE(fair->tags[i].total, 0);
 }
 
 /**
  * fair_charge() - the current task got a tag
  * @fair: the device's
+ * @rq: with that tag
  *
  * Return: the account that it was charged to, for fair_discharge(); NULL if to none.
  */
-struct fair_account *fair_charge(struct fair *fair)
+struct fair_account *fair_charge(struct fair *fair, const struct request *rq)
 {
+	struct fair_tags *tags = fair_tags_of(fair, rq->mq_hctx);
+
 	if (fair_exempt(fair))
 		return NULL;
-	atomic_inc(&fair->used);
-	return fair_hold(fair, fair_cause(fair));
+	atomic_inc(&tags->used);
+	return fair_hold(tags, fair_cause(fair));
 }
 
 /**
  * fair_discharge() - a tag was given back
  * @fair: the device's
- * @account: what fair_charge() returned
+ * @rq: what had it
+ * @account: what fair_charge() returned for @rq
  *
  * In any context.  Lets in who waits, if somebody does.
  */
-void fair_discharge(struct fair *fair, struct fair_account *account)
+void fair_discharge(struct fair *fair, const struct request *rq, struct fair_account *account)
 {
+	struct fair_tags *tags = fair_tags_of(fair, rq->mq_hctx);
+
 	if (!account)
 		return;
-	fair_drop(fair, account);
-	atomic_dec(&fair->used);
+	fair_drop(tags, account);
+	atomic_dec(&tags->used);
 	/* Whoever enters the line looks for room after it said that it waits. */
 	smp_mb__after_atomic();
-	if (atomic_read(&fair->waiters))
-		fair_wake(fair);
+	if (atomic_read(&tags->waiters))
+		fair_wake(tags);
 }
 
 /* A device's fairness */
@@ -474,28 +509,49 @@ static void fair_init_account(struct fair_account *account)
 	init_waitqueue_head(&account->wait);
 }
 
+static void fair_init_tags(struct fair_tags *tags, const unsigned int *ratio)
+{
+	unsigned int i;
+
+	tags->ratio = ratio;
+	spin_lock_init(&tags->lock);
+	INIT_LIST_HEAD(&tags->waiting);
+	fair_init_account(&tags->others);
+	tags->others.weight = CAUSE_WEIGHT;
+	for (i = 0; i < ARRAY_SIZE(tags->accounts); i++)
+		fair_init_account(&tags->accounts[i]);
+}
+
 /**
  * fair_create() - fairness for a device, which has no requests yet
- * @q: its queue
- * @ratio: the knob; see struct fair
+ * @q: its queue, with its scheduler tags
+ * @ratio: the knob; see struct fair_tags
  *
  * May sleep.  Return: to be given to fair_destroy(); NULL without memory.
  */
 struct fair *fair_create(struct request_queue *q, const unsigned int *ratio)
 {
-	struct fair *fair = kvzalloc_node(sizeof(*fair), GFP_KERNEL, q->node);
-	unsigned int i;
+	unsigned int i, parts = q->sched_shared_tags ? 1 : q->nr_hw_queues;
+	struct fair *fair;
 
+	fair = kvzalloc_node(struct_size(fair, tags, parts), GFP_KERNEL, q->node);
 	if (!fair)
 		return NULL;
 	fair->ratio = ratio;
-	spin_lock_init(&fair->lock);
-	INIT_LIST_HEAD(&fair->waiting);
-	fair_init_account(&fair->others);
-	fair->others.weight = CAUSE_WEIGHT;
-	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++)
-		fair_init_account(&fair->accounts[i]);
+	fair->parts = parts;
+	for (i = 0; i < parts; i++)
+		fair_init_tags(&fair->tags[i], ratio);
 	return fair;
+}
+
+static void fair_check_tags(const struct fair_tags *tags)
+{
+	unsigned int i;
+
+	WARN_ON_ONCE(atomic_read(&tags->used) || atomic_read(&tags->active) ||
+		     atomic_read(&tags->waiters));
+	for (i = 0; i < ARRAY_SIZE(tags->accounts); i++)
+		WARN_ON_ONCE(atomic_read(&tags->accounts[i].holds));
 }
 
 /**
@@ -508,10 +564,8 @@ void fair_destroy(struct fair *fair)
 {
 	unsigned int i;
 
-	WARN_ON_ONCE(atomic_read(&fair->used) || atomic_read(&fair->active) ||
-		     atomic_read(&fair->waiters));
-	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++)
-		WARN_ON_ONCE(atomic_read(&fair->accounts[i].holds));
+	for (i = 0; i < fair->parts; i++)
+		fair_check_tags(&fair->tags[i]);
 	kvfree(fair);
 }
 
@@ -520,6 +574,29 @@ static void fair_show_account(const struct fair_account *account, const char *wh
 {
 	seq_printf(m, "%s %llu weight=%u used=%u waiting=%u\n", what, number, account->weight,
 		   fair_used(account), READ_ONCE(account->waiting));
+}
+
+static void fair_show_tags(const struct fair_tags *tags, struct seq_file *m)
+{
+	unsigned int i;
+
+	seq_printf(m, "tags=%u used=%u waiting=%u\n", READ_ONCE(tags->total),
+		   atomic_read(&tags->used), atomic_read(&tags->waiters));
+	for (i = 0; i < ARRAY_SIZE(tags->accounts); i++) {
+		const struct fair_account *account = &tags->accounts[i];
+		u64 name = READ_ONCE(account->name);
+
+		if (atomic_read(&account->holds) <= 0)
+			continue;
+		if (name & CAUSE_CGROUP)
+			fair_show_account(account, "cgroup", cause_cgroup_id(name), m);
+		else if (name == CAUSE_KERNEL)
+			fair_show_account(account, "kernel", 0, m);
+		else
+			fair_show_account(account, "process", account->tgid, m);
+	}
+	if (atomic_read(&tags->others.holds))
+		fair_show_account(&tags->others, "others", 0, m);
 }
 
 /**
@@ -533,22 +610,7 @@ int fair_show(struct fair *fair, struct seq_file *m)
 {
 	unsigned int i;
 
-	seq_printf(m, "tags=%u used=%u waiting=%u\n", READ_ONCE(fair->total),
-		   atomic_read(&fair->used), atomic_read(&fair->waiters));
-	for (i = 0; i < ARRAY_SIZE(fair->accounts); i++) {
-		const struct fair_account *account = &fair->accounts[i];
-		u64 name = READ_ONCE(account->name);
-
-		if (atomic_read(&account->holds) <= 0)
-			continue;
-		if (name & CAUSE_CGROUP)
-			fair_show_account(account, "cgroup", cause_cgroup_id(name), m);
-		else if (name == CAUSE_KERNEL)
-			fair_show_account(account, "kernel", 0, m);
-		else
-			fair_show_account(account, "process", account->tgid, m);
-	}
-	if (atomic_read(&fair->others.holds))
-		fair_show_account(&fair->others, "others", 0, m);
+	for (i = 0; i < fair->parts; i++)
+		fair_show_tags(&fair->tags[i], m);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fairness between those that want a device's scheduler tags.
+ * Fairness between those that want a device's scheduler tags, in each hardware queue.
  *
  * Who is charged for a request is an account, one for each cause: the nearest cgroup
  * with a weight of its own (io.sluice.weight), else the thread group.  As long as
@@ -35,8 +35,8 @@ void fair_destroy(struct fair *fair);
 void fair_see(struct fair *fair, struct bio *bio);
 unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_data *data);
 void fair_depth_changed(struct fair *fair);
-struct fair_account *fair_charge(struct fair *fair);
-void fair_discharge(struct fair *fair, struct fair_account *account);
+struct fair_account *fair_charge(struct fair *fair, const struct request *rq);
+void fair_discharge(struct fair *fair, const struct request *rq, struct fair_account *account);
 int fair_show(struct fair *fair, struct seq_file *m);
 
 #endif
