@@ -59,6 +59,7 @@ CPQ_KNOBS = (
     "read_expire",
     "slice_idle",
     "write_expire",
+    "writes_beside_reads",
     "writes_starved",
 )
 

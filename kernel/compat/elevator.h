@@ -398,6 +398,21 @@ static inline int sluice_init_sched(struct request_queue *q, struct elevator_typ
 #define blk_queue_nonrot(q) (!blk_queue_rot(q))
 #endif
 
+/**
+ * sluice_has_write_cache() - whether a device loses writes in its cache with the power
+ * @q: queue
+ *
+ * A flag of the queue until 6.10, a feature in its limits since 6.11 (1122c0c1cc71).
+ */
+static inline bool sluice_has_write_cache(struct request_queue *q)
+{
+#ifdef QUEUE_FLAG_WC
+	return test_bit(QUEUE_FLAG_WC, &q->queue_flags);
+#else
+	return blk_queue_write_cache(q);
+#endif
+}
+
 /*
  * Zoned devices. Since 6.10 the core orders the writes to a zone before the
  * elevator sees them (dd291d77cc90 "block: Introduce zone write plugging").

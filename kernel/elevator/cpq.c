@@ -47,8 +47,8 @@
  *
  * Writes beside a reader: a device full of writes makes each read wait for them all, and
  * no order in the elevator helps against that.  While somebody reads, writes go in bursts
- * of two, or one when no read is inside, each when the one before has left the device, if
- * that is a shallow one.
+ * of writes_beside_reads, or one when no read is inside, each when the one before has left
+ * the device.  The knob is 0, which is no bound, on devices that this doesn't suit.
  *
  * Before all that, accounts share the tags: fair.h.
  *
@@ -94,8 +94,12 @@
 #define CPQ_SLICE_US_MAX 100000
 #define CPQ_THRESHOLD_US_MAX 1000000
 
-/* Writes inside the device beside reads; between two reads of somebody who reads it is one. */
+/*
+ * Writes inside the device beside reads: one that it works at, and one that is there when
+ * that is done.  Between two reads of somebody who reads it is one.
+ */
 #define CPQ_WRITES_BESIDE_READS 2
+#define CPQ_BESIDE_MAX 1024
 
 /* What eMMC, UFS and SATA take at once: deeper devices (NVMe) are slow with few writes. */
 #define CPQ_SHALLOW_DEPTH 32
@@ -225,6 +229,7 @@ struct cpq_background {
  * @cpq_log: 0 or 1
  * @max_tgroup_io_ratio: per cent
  * @adaptive_expire: 0 or 1
+ * @writes_beside_reads: requests, 0: no bound
  * @waited: mean wait of dispatched requests by direction, in fractions of a jiffy
  * @fair: who has the tags, and who waits for some
  */
@@ -267,6 +272,7 @@ struct cpq_data {
 	unsigned int cpq_log;
 	unsigned int max_tgroup_io_ratio;
 	unsigned int adaptive_expire;
+	unsigned int writes_beside_reads;
 	unsigned long waited[2];
 	struct fair *fair;
 };
@@ -576,12 +582,6 @@ static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queu
 	return false;
 }
 
-/* What the disk takes at once: a SCSI disk less than its host adapter, whose tags these are. */
-static bool cpq_is_deep(const struct request_queue *q)
-{
-	return min_not_zero(READ_ONCE(q->queue_depth), q->tag_set->queue_depth) > CPQ_SHALLOW_DEPTH;
-}
-
 /*
  * Whether a queue's writes must wait for others to leave the device, since the next read
  * of somebody as urgent would find a device full of writes.  They go in small bursts, one
@@ -589,11 +589,11 @@ static bool cpq_is_deep(const struct request_queue *q)
  */
 static bool cpq_writes_full(struct cpq_data *cpq, const struct cpq_queue *queue)
 {
-	unsigned int most = atomic_read(&cpq->inside[READ]) ? CPQ_WRITES_BESIDE_READS : 1;
+	unsigned int beside = READ_ONCE(cpq->writes_beside_reads);
+	unsigned int most = atomic_read(&cpq->inside[READ]) ? beside : 1;
 	unsigned int inside = atomic_read(&cpq->inside[WRITE]);
 
-	if (BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue) ||
-	    cpq_is_deep(cpq->q))
+	if (!beside || BIT(queue - cpq->queue) & CPQ_RT_BITS || !cpq_somebody_reads(cpq, queue))
 		return false;
 	cpq->draining = inside >= most || (inside && cpq->draining);
 	return cpq->draining;
@@ -1142,6 +1142,20 @@ static void cpq_depth_updated(struct request_queue *q)
 	fair_depth_changed(cpq->fair);
 }
 
+/*
+ * Whether reads wait for the writes inside a device, and few writes are enough for it: one of
+ * flash that takes few requests and has but a volatile cache.  An array or a RAID controller
+ * answers writes from memory that survives a loss of power, and needs many at once; where an
+ * arm seeks the bound changes nothing.  Asked once: the depth of a SCSI disk (less than
+ * that of its host adapter, whose tags these are) falls whenever it is full for a moment.
+ */
+static bool cpq_suits_bound(struct request_queue *q)
+{
+	unsigned int depth = min_not_zero(q->queue_depth, q->tag_set->queue_depth);
+
+	return depth <= CPQ_SHALLOW_DEPTH && blk_queue_nonrot(q) && sluice_has_write_cache(q);
+}
+
 static void cpq_set_defaults(struct cpq_data *cpq)
 {
 	cpq->read_expire = CPQ_READ_EXPIRE_MS;
@@ -1156,6 +1170,7 @@ static void cpq_set_defaults(struct cpq_data *cpq)
 	cpq->slice_idle = CPQ_SLICE_IDLE_US;
 	cpq->io_threshold = CPQ_IO_THRESHOLD_US;
 	cpq->max_tgroup_io_ratio = CPQ_MAX_TGROUP_IO_RATIO;
+	cpq->writes_beside_reads = cpq_suits_bound(cpq->q) ? CPQ_WRITES_BESIDE_READS : 0;
 }
 
 /* Called with the queue frozen. */
@@ -1233,6 +1248,7 @@ RQ_KNOB(cpq_data, io_threshold, 0, CPQ_THRESHOLD_US_MAX)
 RQ_KNOB(cpq_data, cpq_log, 0, 1)
 RQ_KNOB(cpq_data, max_tgroup_io_ratio, 1, 100)
 RQ_KNOB(cpq_data, adaptive_expire, 0, 1)
+RQ_KNOB(cpq_data, writes_beside_reads, 0, CPQ_BESIDE_MAX)
 
 static sluice_attr_t cpq_attrs[] = {
 	RQ_KNOB_ATTR(read_expire),	 RQ_KNOB_ATTR(write_expire),
@@ -1242,7 +1258,8 @@ static sluice_attr_t cpq_attrs[] = {
 	RQ_KNOB_ATTR(back_timeout),	 RQ_KNOB_ATTR(slice_idle),
 	RQ_KNOB_ATTR(io_threshold),	 RQ_KNOB_ATTR(cpq_log),
 	RQ_KNOB_ATTR(background),	 RQ_KNOB_ATTR(max_tgroup_io_ratio),
-	RQ_KNOB_ATTR(adaptive_expire),	 __ATTR_NULL
+	RQ_KNOB_ATTR(adaptive_expire),	 RQ_KNOB_ATTR(writes_beside_reads),
+	__ATTR_NULL
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS

@@ -54,6 +54,7 @@ knob prio_aging_expire 10000 0 600000
 knob read_expire 250 0 600000
 knob slice_idle 1000 0 100000
 knob write_expire 5000 0 600000
+knob writes_beside_reads 2 0 1024
 knob writes_starved 2 1 1024
 [ "$(echo "$Q"/iosched/*)" = "${known# }" ] || fail "knobs: $(ls "$Q/iosched")"
 

@@ -146,6 +146,7 @@ expect "writer beside the reader and the background" "$writes" $((alone / 2)) 99
 rmdir /sys/kernel/config/simdisk/d0
 disk nvme data=none queues=4 queue_depth=2 slots=4
 scheduler cpq
+echo 2 >"$Q/iosched/writes_beside_reads"
 run --runtime=1 --cpus_allowed=0 $writer --name=be0 $reader --name=idle0 --prioclass=3 --rw=randrw --iodepth=8 \
 	--name=be1 --cpus_allowed=1 --prioclass=2 --rw=randrw --iodepth=16 --name=rt1 --prioclass=1 --rw=randrw --iodepth=2 \
 	--thinktime=1ms

@@ -35,7 +35,8 @@ change() {
 			front_merges $(($1 % 2)) fifo_batch $(($1 * 8 + 1)) async_depth $(($1 * 60 + 1)) \
 			prio_aging_expire $(($1 * 5)) fore_timeout $(($1 * 100 + 1)) back_timeout $(($1 * 50 + 1)) \
 			slice_idle $(($1 * 1000)) io_threshold $(((2 - $1) * 500)) cpq_log $(($1 % 2)) \
-			max_tgroup_io_ratio $((100 - $1 * 45)) adaptive_expire $(($1 % 2))
+			max_tgroup_io_ratio $((100 - $1 * 45)) adaptive_expire $(($1 % 2)) \
+			writes_beside_reads $((2 - $1))
 		if [ "$(cat "$Q/iosched/background")" = idle ]; then
 			echo / >"$Q/iosched/background"
 		else
