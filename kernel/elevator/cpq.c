@@ -974,14 +974,18 @@ static void cpq_charge(struct cpq_data *cpq, unsigned int index, u64 now)
 		cpq->fore_done_ns = now;
 }
 
-/* A request of the queue @index left the device while groups compete. */
+/*
+ * A request of the queue @index left the device while groups compete.  The clock is read under
+ * the lock: else the last completion to get it might not be the last by the clock.
+ */
 static void cpq_account(struct cpq_data *cpq, struct request *rq, unsigned int index)
 {
-	u64 now = ktime_get_ns();
 	unsigned long flags;
 	bool rerun = false;
+	u64 now;
 
 	spin_lock_irqsave(&cpq->lock, flags);
+	now = ktime_get_ns();
 	if (!(BIT(index) & CPQ_RT_BITS))
 		cpq_charge(cpq, index, now);
 	cpq->last_done_ns = now;
