@@ -93,7 +93,7 @@ CPQ = (
     ("threshold-unused", "mean <= (u64)READ_ONCE(cpq->io_threshold) * NSEC_PER_USEC", "false", "cpq-turns"),
     (
         "class-at-finish",
-        "queue = cpq_queue(rq);\n\tbool competing;\n",
+        "queue = cpq_queue_of(rq);\n\tbool competing;\n",
         "queue = cpq_queue_for(cpq, sluice_rq_ioprio(rq), rq->bio);\n\tbool competing;\n",
         "elevator-commands",
     ),

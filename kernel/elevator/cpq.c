@@ -357,12 +357,12 @@ static void cpq_put(struct request *rq, struct cpq_queue *queue, enum cpq_state 
 	rq->elv.priv[0] = (void *)((unsigned long)queue | state);
 }
 
-static enum cpq_state cpq_state(const struct request *rq)
+static enum cpq_state cpq_state_of(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[0] & (CPQ_STATES - 1);
 }
 
-static struct cpq_queue *cpq_queue(const struct request *rq)
+static struct cpq_queue *cpq_queue_of(const struct request *rq)
 {
 	return (void *)((unsigned long)rq->elv.priv[0] & ~(CPQ_STATES - 1UL));
 }
@@ -632,7 +632,7 @@ static struct request *cpq_pick(struct cpq_data *cpq, struct cpq_queue *queue, e
 /* Takes a request out of its queue and out of the merge look-ups. */
 static void cpq_unlink(struct cpq_data *cpq, struct request *rq)
 {
-	struct cpq_queue *queue = cpq_queue(rq);
+	struct cpq_queue *queue = cpq_queue_of(rq);
 
 	lockdep_assert_held(&cpq->lock);
 	rq_set_del(cpq->q, &queue->set[rq_data_dir(rq)], rq);
@@ -653,7 +653,7 @@ static void cpq_note_wait(struct cpq_data *cpq, const struct request *rq)
 static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum cpq_state state,
 				 enum cpq_why why)
 {
-	struct cpq_queue *queue = cpq_queue(rq);
+	struct cpq_queue *queue = cpq_queue_of(rq);
 	unsigned int i = queue - cpq->queue;
 
 	trace_cpq_dispatch(READ_ONCE(cpq->cpq_log), rq, cpq_class(i), cpq_group(i), why);
@@ -883,7 +883,7 @@ static int cpq_request_merge(struct request_queue *q, struct request **req, stru
 static void cpq_request_merged(struct request_queue *q, struct request *req, enum elv_merge type)
 {
 	if (type == ELEVATOR_FRONT_MERGE)
-		rq_set_moved(&cpq_queue(req)->set[rq_data_dir(req)], req);
+		rq_set_moved(&cpq_queue_of(req)->set[rq_data_dir(req)], req);
 }
 
 /*
@@ -895,9 +895,9 @@ static void cpq_requests_merged(struct request_queue *q, struct request *req, st
 	struct cpq_data *cpq = q->elevator->elevator_data;
 
 	lockdep_assert_held(&cpq->lock);
-	if (cpq_state(next) != CPQ_QUEUED)
+	if (cpq_state_of(next) != CPQ_QUEUED)
 		return;
-	if (cpq_queue(req) == cpq_queue(next))
+	if (cpq_queue_of(req) == cpq_queue_of(next))
 		rq_inherit_place(req, next);
 	cpq_unlink(cpq, next);
 }
@@ -1002,8 +1002,8 @@ static void cpq_account(struct cpq_data *cpq, struct request *rq, unsigned int i
 static void cpq_requeue_request(struct request *rq)
 {
 	struct cpq_data *cpq = rq->q->elevator->elevator_data;
-	enum cpq_state state = cpq_state(rq);
-	struct cpq_queue *queue = cpq_queue(rq);
+	enum cpq_state state = cpq_state_of(rq);
+	struct cpq_queue *queue = cpq_queue_of(rq);
 	bool competing;
 
 	if (state < CPQ_ISSUED)
