@@ -755,7 +755,7 @@ static struct request *cpq_take_next(struct cpq_data *cpq)
 	if (rq || !full)
 		return rq;
 	WRITE_ONCE(cpq->writes_held, true);
-	/* Pairs with cpq_requeue_request(): it sees that we wait, or we see that it has left. */
+	/* Pairs with cpq_leave(): it sees that we wait, or we see that it has left. */
 	smp_mb();
 	if (atomic_read(&cpq->inside[WRITE]))
 		return NULL;
@@ -998,8 +998,11 @@ static void cpq_account(struct cpq_data *cpq, struct request *rq, unsigned int i
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 }
 
-/* A request left the device, done or not. */
-static void cpq_requeue_request(struct request *rq)
+/*
+ * A request ends.  One that is only requeued stays where it is, inside the device: the block
+ * layer and the driver try it again, at once or as an urgent one, without asking for its turn.
+ */
+static void cpq_leave(struct request *rq)
 {
 	struct cpq_data *cpq = rq->q->elevator->elevator_data;
 	enum cpq_state state = cpq_state_of(rq);
@@ -1010,7 +1013,6 @@ static void cpq_requeue_request(struct request *rq)
 		return;
 	/* Asked while it is still inside: its end may be that of a hold. */
 	competing = cpq_competing(cpq);
-	cpq_put(rq, queue, CPQ_OUTSIDE);
 	if (state == CPQ_AGED)
 		WRITE_ONCE(cpq->aged_inside, false);
 	atomic_dec(&queue->issued);
@@ -1047,7 +1049,7 @@ static void cpq_finish_request(struct request *rq)
 
 	if (sluice_orders_zones(rq->q))
 		cpq_free_zone(rq);
-	cpq_requeue_request(rq);
+	cpq_leave(rq);
 	fair_discharge(cpq->fair, rq, rq->elv.priv[1]);
 }
 
@@ -1328,7 +1330,6 @@ static struct elevator_type cpq_type = {
 		.insert_requests	= cpq_insert_requests,
 		.has_work		= cpq_has_work,
 		.dispatch_request	= cpq_dispatch_request,
-		.requeue_request	= cpq_requeue_request,
 		.finish_request		= cpq_finish_request,
 	},
 	.elevator_attrs = cpq_attrs,

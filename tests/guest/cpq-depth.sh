@@ -3,7 +3,8 @@
 # modules: cpq
 # Writes beside a reader are bound on a disk that is shallow when the scheduler is chosen, though its host adapter takes many
 # requests, and not on a deep one, nor where no volatile cache says that an array answers; a disk that is full for a moment
-# becomes no other one; and the knob has the last word.
+# becomes no other one; and the knob has the last word. A
+# request that the driver gives back, to be tried again, counts as inside the device until it is done.
 . ./lib.sh
 
 # depth NUMBER: the disk takes so many requests.
@@ -49,4 +50,22 @@ choose 31
 beside "a shallow disk without a volatile cache" 0 12000 99999
 echo 2 >$Q/iosched/writes_beside_reads
 beside "the same with a bound" 2 300 3000
+
+# A transport error for one of two commands, which take half a second each.
+tracing=/sys/kernel/tracing
+faults=/sys/bus/pseudo/drivers/scsi_debug
+echo 1 >$tracing/events/block/block_rq_requeue/enable
+echo 500000000 >$faults/ndelay
+echo 16 >$faults/opts
+echo 2 >$faults/every_nth
+dd if=/dev/sda of=/dev/null bs=4k count=2 iflag=direct status=none &
+until grep -q block_rq_requeue $tracing/trace; do
+	kill -0 $! 2>/dev/null || fail "no request is tried again"
+	sleep 0.02
+done
+sleep 0.2
+issued=$(awk 'NR > 1 && NR < 8 { n += $4 } END { print n }' /sys/kernel/debug/block/sda/sched/state)
+[ "$issued" = 1 ] || fail "$issued requests are inside the device while one is tried again"
+wait
+echo 0 >$faults/every_nth
 scheduler none
