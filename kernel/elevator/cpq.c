@@ -170,7 +170,7 @@ struct cpq_queue {
 	unsigned int starved;
 	u64 served;
 	unsigned long read_came;
-	atomic_t issued;
+	atomic_t issued ____cacheline_aligned_in_smp;
 };
 
 /**
@@ -189,31 +189,11 @@ struct cpq_background {
 
 /**
  * struct cpq_data - one queue's scheduler
- * @lock: guards all that follows, unless it says otherwise; taken from process
- *	  context and from completions, so always with interrupts off
+ *
+ * Read for each request, and hardly ever written:
+ *
  * @q: the queue
- * @urgent: requests that no policy may delay, in order
- * @waiting: bit per queue with waiting requests; read without the lock
- * @queued: requests on @urgent and in all queues; read without the lock
- * @held: all that waits is held for @timer; read without the lock
- * @aged_inside: an aged request is inside the device; cleared without the lock
- * @aged_last: the last choice was an aged request
- * @age_look: jiffies before which nothing can have aged
- * @turn: whose turn it is
- * @used_ns: device time of this turn, in which the other group waited
- * @service_ns: mean device time of a request, by group
- * @busy_ns: when a group with nothing inside the device last got something inside
- * @last_done_ns: last completion while groups compete
- * @fore_done_ns: when the foreground's last request left the device; 0: not seen
- * @fore_think_ns: mean time from then until its next one came
- * @fore_came: jiffies when it came; read without the lock
- * @fore_sync: its issuer waits for it
- * @inside: requests inside the device by direction; changes without the lock
- * @draining: a burst of writes is inside the device, for a reader
- * @writes_held: the writes wait for those inside the device; changes without the lock
- * @background: who is background
- * @timer: reruns the queues when a hold ends
- * @queue: the queues, in the order of the bits of @waiting
+ * @fair: who has the tags, and who waits for some
  * @read_expire: ms, as the knob of this name, like those that follow; knobs are read
  *		 and written without the lock
  * @write_expire: ms
@@ -230,34 +210,41 @@ struct cpq_background {
  * @max_tgroup_io_ratio: per cent
  * @adaptive_expire: 0 or 1
  * @writes_beside_reads: requests, 0: no bound
+ *
+ * Written with the lock held:
+ *
+ * @lock: guards what follows, but for @queue's issued; taken from process context and
+ *	  from completions, so always with interrupts off
+ * @waiting: bit per queue with waiting requests; read without the lock
+ * @queued: requests on @urgent and in all queues; read without the lock
+ * @held: all that waits is held for @timer; read without the lock
+ * @aged_last: the last choice was an aged request
+ * @fore_sync: the issuer of the foreground's last request waits for it
+ * @draining: a burst of writes is inside the device, for a reader
+ * @urgent: requests that no policy may delay, in order
+ * @background: who is background
+ * @age_look: jiffies before which nothing can have aged
+ * @turn: whose turn it is
+ * @used_ns: device time of this turn, in which the other group waited
+ * @service_ns: mean device time of a request, by group
+ * @busy_ns: when a group with nothing inside the device last got something inside
+ * @last_done_ns: last completion while groups compete
+ * @fore_done_ns: when the foreground's last request left the device; 0: not seen
+ * @fore_think_ns: mean time from then until its next one came
+ * @fore_came: jiffies when it came; read without the lock
  * @waited: mean wait of dispatched requests by direction, in fractions of a jiffy
- * @fair: who has the tags, and who waits for some
+ * @timer: reruns the queues when a hold ends
+ * @queue: the queues, in the order of the bits of @waiting
+ *
+ * Written without it, by completions:
+ *
+ * @inside: requests inside the device by direction
+ * @aged_inside: an aged request is inside the device; set with the lock held
+ * @writes_held: the writes wait for those inside the device
  */
 struct cpq_data {
-	spinlock_t lock; /* guards all below but what says otherwise above */
 	struct request_queue *q;
-	struct list_head urgent;
-	unsigned long waiting;
-	unsigned int queued;
-	bool held;
-	bool aged_inside;
-	bool aged_last;
-	unsigned long age_look;
-	enum cpq_group turn;
-	u64 used_ns;
-	u64 service_ns[CPQ_GROUPS];
-	u64 busy_ns[CPQ_GROUPS];
-	u64 last_done_ns;
-	u64 fore_done_ns;
-	u64 fore_think_ns;
-	unsigned long fore_came;
-	bool fore_sync;
-	atomic_t inside[2];
-	bool draining;
-	bool writes_held;
-	struct cpq_background *background;
-	struct hrtimer timer;
-	struct cpq_queue queue[CPQ_QUEUES];
+	struct fair *fair;
 	unsigned int read_expire;
 	unsigned int write_expire;
 	unsigned int writes_starved;
@@ -273,8 +260,32 @@ struct cpq_data {
 	unsigned int max_tgroup_io_ratio;
 	unsigned int adaptive_expire;
 	unsigned int writes_beside_reads;
+
+	spinlock_t lock ____cacheline_aligned_in_smp; /* guards what follows; see above */
+	unsigned long waiting;
+	unsigned int queued;
+	bool held;
+	bool aged_last;
+	bool fore_sync;
+	bool draining;
+	struct list_head urgent;
+	struct cpq_background *background;
+	unsigned long age_look;
+	enum cpq_group turn;
+	u64 used_ns;
+	u64 service_ns[CPQ_GROUPS];
+	u64 busy_ns[CPQ_GROUPS];
+	u64 last_done_ns;
+	u64 fore_done_ns;
+	u64 fore_think_ns;
+	unsigned long fore_came;
 	unsigned long waited[2];
-	struct fair *fair;
+	struct hrtimer timer;
+	struct cpq_queue queue[CPQ_QUEUES];
+
+	atomic_t inside[2] ____cacheline_aligned_in_smp;
+	bool aged_inside;
+	bool writes_held;
 };
 
 /* Queues and groups */
