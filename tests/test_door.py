@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +24,15 @@ cat /tmp/out/compat/features.h
 """
 
 
-def features(kernel: kernels.Unpacked, program: str = "pahole", fault: str = "") -> str:
-    """The features.h of a kernel of which `program` gives a view altered by the sed script `fault`."""
+def features(
+    kernel: kernels.Unpacked, program: str = "pahole", fault: str = "", headers: Mapping[str, Path] | None = None
+) -> str:
+    """The features.h of a kernel of which `program` gives a view altered by the sed script `fault`, with other `headers`
+    at these paths.
+    """
     box = kernel.box()
-    box = replace(box, ro={**box.ro, "/tmp/kernel": modules.SOURCES, "/tmp/vmlinux": kernel.vmlinux})
+    own = {"/tmp/kernel": modules.SOURCES, "/tmp/vmlinux": kernel.vmlinux}
+    box = replace(box, ro={**box.ro, **own, **(headers or {})})
     env = {"RELEASE": kernel.release, "PROGRAM": program, "FAULT": fault}
     return toolbox.run(["sh", "-euc", STAND_IN], box, env=env)
 
@@ -36,7 +42,7 @@ def features(kernel: kernels.Unpacked, program: str = "pahole", fault: str = "")
     ("name", "present", "absent"),
     [
         ("6.1", ("WORD_DEPTH", "SHOULD_MERGE"), ("INSERT_FLAGS", "INIT_QUEUE", "HRTIMER_SETUP")),
-        ("6.12", ("INSERT_FLAGS", "SHOULD_MERGE"), ("WORD_DEPTH", "INIT_QUEUE", "HRTIMER_SETUP")),
+        ("6.12", ("INSERT_FLAGS", "SHOULD_MERGE"), ("WORD_DEPTH", "INIT_QUEUE", "HRTIMER_SETUP", "WBT_QUEUE_FLAG")),
     ],
 )
 def test_features(name: str, present: tuple[str, ...], absent: tuple[str, ...]) -> None:
@@ -44,6 +50,18 @@ def test_features(name: str, present: tuple[str, ...], absent: tuple[str, ...]) 
     found = features(kernels.get(name))
     assert all(f"#define SLUICE_HAS_{feature} 1" in found for feature in present)
     assert not any(f"SLUICE_HAS_{feature}" in found for feature in absent)
+
+
+@pytest.mark.usefixtures("lab")
+def test_flag_against_wbt_moved(tmp_path: Path) -> None:
+    """From 6.16 on it is the queue's, and the bit of the elevator that it was says that the elevator is dying."""
+    kernel = kernels.get(kernels.DEFAULT)
+    (header,) = (kernel.root / "usr/src").glob("*-common/include/linux/blkdev.h")
+    text = header.read_text(encoding="utf-8")
+    newer = tmp_path / "blkdev.h"
+    newer.write_text(text.replace("QUEUE_FLAG_MAX", "QUEUE_FLAG_DISABLE_WBT_DEF, QUEUE_FLAG_MAX"), encoding="utf-8")
+    found = features(kernel, headers={f"/{header.relative_to(kernel.root)}": newer})
+    assert "#define SLUICE_HAS_WBT_QUEUE_FLAG 1" in found
 
 
 @pytest.mark.usefixtures("lab")

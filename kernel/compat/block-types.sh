@@ -218,6 +218,10 @@ features()
 	*'(struct gendisk *'*) echo "#define SLUICE_HAS_WBT_OF_DISK 1" ;;
 	*'(struct request_queue *'*) echo "#define SLUICE_HAS_WBT_OF_QUEUE 1" ;;
 	esac
+	blkdev=$(public_header linux/blkdev.h)
+	if grep -q 'QUEUE_FLAG_DISABLE_WBT_DEF' "$blkdev"; then
+		echo "#define SLUICE_HAS_WBT_QUEUE_FLAG 1"
+	fi
 	blk_mq=$(public_header linux/blk-mq.h)
 	if grep -q 'BLK_MQ_F_SHOULD_MERGE' "$blk_mq"; then
 		echo "#define SLUICE_HAS_SHOULD_MERGE 1"

@@ -260,14 +260,19 @@ static inline void sluice_wake_for_tags(struct request_queue *q)
  * which they came, whoever waits for them.  An elevator that decides that itself switches it
  * off, unless the administrator has set queue/wbt_lat_usec.
  *
- * SLUICE_WITHOUT_WBT: the bit of an elevator's flags that keeps it off; a macro in
- * block/elevator.h and thus in no type data.  There have been flags since 6.2.
+ * SLUICE_WITHOUT_WBT: the bit of an elevator's flags that keeps it off, from 6.2 to 6.15; a
+ * macro in block/elevator.h and thus in no type data.  Since 6.16 the queue has a flag
+ * (56dee46ff47f "block: move ELEVATOR_FLAG_DISABLE_WBT a request queue flag"), and the
+ * elevator's bit says that it is dying.
  */
 #define SLUICE_WITHOUT_WBT 1
 
-static inline void sluice_flag_wbt(struct elevator_queue *eq, bool without)
+static inline void sluice_flag_wbt(struct request_queue *q, struct elevator_queue *eq,
+				   bool without)
 {
-#ifdef SLUICE_HAS_ELEVATOR_FLAGS
+#if defined(SLUICE_HAS_WBT_QUEUE_FLAG)
+	(without ? blk_queue_flag_set : blk_queue_flag_clear)(QUEUE_FLAG_DISABLE_WBT_DEF, q);
+#elif defined(SLUICE_HAS_ELEVATOR_FLAGS)
 	assign_bit(SLUICE_WITHOUT_WBT, &eq->flags, without);
 #endif
 }
@@ -289,7 +294,7 @@ static inline void sluice_set_wbt(struct request_queue *q, bool on)
  */
 static inline void sluice_disable_wbt(struct request_queue *q, struct elevator_queue *eq)
 {
-	sluice_flag_wbt(eq, true);
+	sluice_flag_wbt(q, eq, true);
 	sluice_set_wbt(q, false);
 }
 
@@ -303,7 +308,7 @@ static inline void sluice_enable_wbt(struct request_queue *q, struct elevator_qu
 	/* It may allocate, and the queue is frozen. */
 	unsigned int flags = memalloc_noio_save();
 
-	sluice_flag_wbt(eq, false);
+	sluice_flag_wbt(q, eq, false);
 	sluice_set_wbt(q, true);
 	memalloc_noio_restore(flags);
 }
