@@ -32,7 +32,8 @@
  * Progress: a debt is paid at the rate, and then one call and one read go in each tick at
  * least, whether or not those that have gone before are back.  However large a debt is, a
  * read of each bucket goes every TOKEN_PATIENCE_MS: who waits for one can't be killed.  When
- * the queue is frozen, as to change the scheduler, or the machine is suspended, all reads go.
+ * the queue is frozen, as to change the scheduler, or the machine is suspended, all reads go;
+ * when the last CPU of a hardware queue goes offline, those of that queue.
  *
  * scs-token is the paper's rival, to compare with: a scheduler of system calls alone (S. S.
  * Craciunas, C. M. Kirsch, H. Roeck, I/O resource management through system call scheduling,
@@ -493,10 +494,19 @@ static void token_ready_read(struct token_data *token, struct token_bucket *buck
 	rq_set_add(&token->ready[TOKEN_READS], rq);
 }
 
-/* All must go: the queue is frozen, or the machine is suspended. */
+/* All reads must go: the queue is frozen, or the machine is suspended. */
 static bool token_must_flow(const struct token_data *token)
 {
 	return READ_ONCE(token->q->mq_freeze_depth) || READ_ONCE(token_suspending);
+}
+
+/*
+ * A read must go if the last CPU of its hardware queue goes offline: that waits, under the
+ * lock of all CPUs, until the queue has no request.
+ */
+static bool token_is_offline(const struct request *rq)
+{
+	return test_bit(BLK_MQ_S_INACTIVE, &rq->mq_hctx->state);
 }
 
 static void token_wait_read(struct token_data *token, struct token_bucket *bucket,
@@ -508,6 +518,32 @@ static void token_wait_read(struct token_data *token, struct token_bucket *bucke
 	list_add_tail(&rq->queuelist, &bucket->queue[TOKEN_WAITING]);
 	token->waiting++;
 	token_note_debtor(token, bucket);
+}
+
+/* A read that waited goes. */
+static void token_release_read(struct token_data *token, struct token_bucket *bucket,
+			       struct request *rq)
+{
+	trace_token_let_go(token->q, bucket->cgroup, -1, bucket->tokens.tokens);
+	bucket->went = jiffies;
+	token_ready_read(token, bucket, rq);
+}
+
+/* Return: whether a read went. */
+static bool token_release_offline(struct token_data *token, struct token_bucket *bucket)
+{
+	struct request *rq, *next;
+	bool went = false;
+
+	list_for_each_entry_safe(rq, next, &bucket->queue[TOKEN_WAITING], queuelist) {
+		if (!token_is_offline(rq))
+			continue;
+		list_del_init(&rq->queuelist);
+		token->waiting--;
+		token_release_read(token, bucket, rq);
+		went = true;
+	}
+	return went;
 }
 
 /*
@@ -532,9 +568,7 @@ static bool token_review_reads(struct token_data *token, struct token_bucket *bu
 			token_wait_read(token, spent, rq);
 			continue;
 		}
-		trace_token_let_go(token->q, bucket->cgroup, -1, bucket->tokens.tokens);
-		bucket->went = jiffies;
-		token_ready_read(token, bucket, rq);
+		token_release_read(token, bucket, rq);
 		one = false;
 		went = true;
 	}
@@ -549,7 +583,8 @@ static void token_enqueue_read(struct token_data *token, struct request *rq)
 		spent = token_spent(token, split_request_account(rq), TOKEN_WAITING, &nearest);
 	if (!nearest)
 		rq_set_add(&token->ready[TOKEN_READS], rq);
-	else if (spent && !token_must_flow(token) && token->waiting + 1 < token->q->nr_requests)
+	else if (spent && !token_must_flow(token) && !token_is_offline(rq) &&
+		 token->waiting + 1 < token->q->nr_requests)
 		token_wait_read(token, spent, rq);
 	else
 		token_ready_read(token, nearest, rq);
@@ -772,7 +807,8 @@ static bool token_look_at(struct token_data *token, struct token_bucket *bucket)
 
 	token_fill(token, bucket);
 	token_review_calls(token, bucket);
-	went = token_review_reads(token, bucket, true);
+	went = token_release_offline(token, bucket);
+	went |= token_review_reads(token, bucket, true);
 	token_answer(bucket);
 	if (!list_empty(&bucket->queue[TOKEN_CALLS]) || !list_empty(&bucket->queue[TOKEN_WAITING]))
 		return went;
