@@ -328,6 +328,8 @@ CAUSE = (
         "\t\tif (which < 0)\n\t\t\tbreak;\n\t\tif (us && !capable",
         "deadline-knobs",
     ),
+    ("delegate-takes-all", "own >= CAUSE_DELEGATED_EACH", "false", "token-knobs: one more"),
+    ("delegates-take-all", "delegated >= CAUSE_DELEGATED || ", "", "token-knobs: "),
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 FILES = (

@@ -17,6 +17,7 @@
 
 #include <linux/capability.h>
 #include <linux/cgroup.h>
+#include <linux/dcache.h>
 #include <linux/slab.h>
 
 /* A deadline that was set by who may set any. */
@@ -30,6 +31,8 @@ static const char *const cause_deadline_names[CAUSE_DEADLINES] = { "read", "fsyn
  * @weight: 1 to CAUSE_WEIGHT_MAX; 0: none
  * @rate: CAUSE_RATE_MIN to CAUSE_RATE_MAX; 0: none; read without the lock
  * @place: valid while it has a rate
+ * @delegate: the delegated cgroup that the rate was set in, see cause_delegate(); 0: an
+ *	      administrator set it; valid while it has a rate
  * @deadline: CAUSE_DEADLINE_MIN to CAUSE_DEADLINE_MAX, and CAUSE_CAPABLE; 0: none
  */
 struct cause_cgroup {
@@ -37,6 +40,7 @@ struct cause_cgroup {
 	unsigned int weight;
 	unsigned int place;
 	u64 rate;
+	u64 delegate;
 	unsigned int deadline[CAUSE_DEADLINES];
 };
 
@@ -73,34 +77,41 @@ static void cause_give_place(struct cause_cgroup *cgroup)
 	atomic_dec(&cause_settings);
 }
 
-/* Who has a rate for the first time gets a place: a free one, or that of one who is gone. */
-static int cause_take_place(struct cause_cgroup *cgroup)
+/* A cgroup with its first rate takes a place: a free one, or that of a removed cgroup. */
+static int cause_take_place(struct cause_cgroup *cgroup, u64 delegate)
 {
-	unsigned int place;
+	unsigned int place, found = CAUSE_PLACES, delegated = 0, own = 0;
 
 	lockdep_assert_held(&cause_lock);
 	for (place = 0; place < CAUSE_PLACES; place++) {
 		struct cause_cgroup *owner = cause_places[place];
 
-		if (owner && !css_is_dying(&owner->cpd.blkcg->css))
-			continue;
-		if (owner)
+		if (owner && css_is_dying(&owner->cpd.blkcg->css))
 			cause_give_place(owner);
-		cause_places[place] = cgroup;
-		cgroup->place = place;
-		atomic_inc(&cause_settings);
-		return 0;
+		if (!cause_places[place]) {
+			found = min(found, place);
+			continue;
+		}
+		delegated += !!owner->delegate;
+		own += owner->delegate == delegate;
 	}
-	return -ENOSPC;
+	if (found == CAUSE_PLACES ||
+	    (delegate && (delegated >= CAUSE_DELEGATED || own >= CAUSE_DELEGATED_EACH)))
+		return -ENOSPC;
+	cause_places[found] = cgroup;
+	cgroup->place = found;
+	cgroup->delegate = delegate;
+	atomic_inc(&cause_settings);
+	return 0;
 }
 
-static int cause_set_rate(struct cause_cgroup *cgroup, u64 rate)
+static int cause_set_rate(struct cause_cgroup *cgroup, u64 rate, u64 delegate)
 {
 	int err = 0;
 
 	spin_lock_irq(&cause_lock);
 	if (rate && !cgroup->rate)
-		err = cause_take_place(cgroup);
+		err = cause_take_place(cgroup, delegate);
 	if (rate && !err)
 		/* Pairs with cause_next_limit(): who sees the rate sees the place. */
 		smp_store_release(&cgroup->rate, rate);
@@ -116,7 +127,7 @@ static void cause_cgroup_free(struct blkcg_policy_data *cpd)
 	unsigned int i;
 
 	cause_set(&cgroup->weight, 0);
-	cause_set_rate(cgroup, 0);
+	cause_set_rate(cgroup, 0, 0);
 	for (i = 0; i < CAUSE_DEADLINES; i++)
 		cause_set(&cgroup->deadline[i], 0);
 	kfree(cgroup);
@@ -170,6 +181,27 @@ static int cause_rate_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
+/*
+ * The delegated cgroup that a file is opened in by a process that is no administrator: the
+ * highest one above the file whose directory isn't root's.  A cgroup can't be moved, so the
+ * names above an open file stay.
+ *
+ * Return: its inode number; 1, the root's, if all directories are root's; 0 for an
+ * administrator.
+ */
+static u64 cause_delegate(const struct file *file)
+{
+	const struct dentry *dentry;
+	u64 delegate = 1;
+
+	if (file_ns_capable(file, &init_user_ns, CAP_SYS_ADMIN))
+		return 0;
+	for (dentry = file->f_path.dentry->d_parent; !IS_ROOT(dentry); dentry = dentry->d_parent)
+		if (!uid_eq(d_inode(dentry)->i_uid, GLOBAL_ROOT_UID))
+			delegate = d_inode(dentry)->i_ino;
+	return delegate;
+}
+
 static ssize_t cause_rate_write(struct kernfs_open_file *of, char *text, size_t size, loff_t at)
 {
 	u64 rate = 0;
@@ -183,7 +215,7 @@ static ssize_t cause_rate_write(struct kernfs_open_file *of, char *text, size_t 
 		if (rate < CAUSE_RATE_MIN || rate > CAUSE_RATE_MAX)
 			return -ERANGE;
 	}
-	return cause_set_rate(cause_cgroup(of_css(of)), rate) ?: size;
+	return cause_set_rate(cause_cgroup(of_css(of)), rate, cause_delegate(of->file)) ?: size;
 }
 
 static int cause_deadline_show(struct seq_file *m, void *unused)
@@ -374,6 +406,28 @@ bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limi
 	return false;
 }
 EXPORT_SYMBOL_GPL(cause_next_limit);
+
+/**
+ * cause_limited() - the nearest cgroup with a rate
+ * @css: where to begin, with a reference or under RCU; becomes the cgroup that was found
+ * @delegated: becomes whether its rate was set without CAP_SYS_ADMIN
+ *
+ * In any context.  Return: its name; 0 if neither the cgroup nor one above it has a rate.
+ */
+u64 cause_limited(struct cgroup_subsys_state **css, bool *delegated)
+{
+	for (; *css && (*css)->parent; *css = (*css)->parent) {
+		const struct cause_cgroup *cgroup = cause_cgroup(*css);
+
+		/* Pairs with cause_set_rate(). */
+		if (!smp_load_acquire(&cgroup->rate))
+			continue;
+		*delegated = cgroup->delegate;
+		return cause_cgroup_name(*css);
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(cause_limited);
 
 /**
  * cause_has_limit() - whether a cgroup still has its rate

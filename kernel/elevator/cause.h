@@ -25,6 +25,13 @@
 #define CAUSE_RATE_MAX BIT_ULL(33)
 #define CAUSE_PLACES 256
 
+/*
+ * Of the places, those for rates that were set without CAP_SYS_ADMIN: the rest is left to
+ * administrators.  One delegated cgroup and all below it have a quarter of these at most.
+ */
+#define CAUSE_DELEGATED (CAUSE_PLACES / 2)
+#define CAUSE_DELEGATED_EACH (CAUSE_DELEGATED / 4)
+
 /* Deadlines, microseconds, and what they are for. */
 #define CAUSE_DEADLINE_MIN 100U
 #define CAUSE_DEADLINE_MAX 60000000U
@@ -61,6 +68,7 @@ u64 cause_of_cgroup(void);
 u64 cause_meet(struct cgroup_subsys_state **css);
 bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit);
 bool cause_has_limit(unsigned int place, u64 cgroup);
+u64 cause_limited(struct cgroup_subsys_state **css, bool *delegated);
 unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
 			    unsigned int otherwise);
 

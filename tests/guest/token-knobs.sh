@@ -74,6 +74,37 @@ done
 [ "$(cat "$G/again/io.sluice.rate")" = 1000000 ] || fail "cgroups that are gone keep their places"
 rmdir "$G/again"
 
+# Without CAP_SYS_ADMIN, one delegated cgroup has 32 places at most, with all below it; all such together have 128, and the
+# administrator has the others.
+# delegate NAME NUMBER: nobody sets so many rates below a cgroup of its own; the next one is refused.
+delegate() {
+	mkdir "$G/$1"
+	chown nobody "$G/$1" "$G/$1/cgroup.subtree_control"
+	perl -e '$) = $> = 65534; my ($top, $number) = @ARGV;
+		sub put { open(my $f, ">", $_[0]) or die "$_[0]: $!"; defined(syswrite($f, $_[1])) ? 0 : $! + 0 }
+		put("$top/cgroup.subtree_control", "+io") and die; mkdir("$top/deep") or die;
+		put("$top/deep/cgroup.subtree_control", "+io") and die;
+		for (1 .. $number) { mkdir("$top/deep/$_") or die; put("$top/deep/$_/io.sluice.rate", 1000000) and die "$_: $!" }
+		mkdir("$top/more") or die; put("$top/more/io.sluice.rate", 1000000) == 28 or die "one more: $!";
+		$number == 0 or put("$top/deep/1/io.sluice.rate", 2000000) == 0 or die "another rate: $!"' "$G/$1" "$2" ||
+		fail "$1: not $2 rates without CAP_SYS_ADMIN"
+}
+for n in 1 2 3 4; do
+	delegate d$n 32
+done
+delegate d5 0
+for n in $(seq 127); do
+	mkdir "$G/n$n"
+	echo 1000000 >"$G/n$n/io.sluice.rate" || fail "rate $n is refused beside delegates"
+done
+mkdir "$G/n128"
+refused "$G/n128/io.sluice.rate" 1000000 $ENOSPC
+for n in $(seq 128); do
+	rmdir "$G/n$n"
+done
+find "$G"/d? -mindepth 1 -depth -type d -exec rmdir {} +
+rmdir "$G"/d?
+
 knob=$Q/iosched/hoard
 [ "$(cat "$knob")" = 100 ] || fail "hoard is $(cat "$knob")"
 for value in 0 10000 100; do
