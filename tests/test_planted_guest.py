@@ -309,6 +309,13 @@ SPLIT = (
     ("log-for-nobody", "xfs.c", "\t\tsplit_log(mount, 0, tag, 1, 0);\n", "", "xfs"),
     ("noted-by-nobody", "xfs.c", "\tsplit_work_for(ioend->io_inode);\n", "", "xfs"),
     ("flusher-changes", "xfs.c", "\t\tsplit_work_for(inode);\n", "\t\t;\n", "xfs"),
+    (
+        "rate-ends",
+        "account.c",
+        "return split_account_above(css) ?: split_account_get(",
+        "return split_account_get(",
+        "rate",
+    ),
     ("id-without-end", "account.c", "\t__clear_bit(account->id, split_account_ids);\n", "", "accounts"),
 )
 CAUSE = (

@@ -20,8 +20,14 @@
 #include <linux/hashtable.h>
 #include <linux/slab.h>
 
+/* Ids for all causes; those from here on are kept for cgroups with a rate. */
+#define SPLIT_ACCOUNTS_SHARED (SPLIT_ACCOUNTS - CAUSE_PLACES)
+
+/* Of the kept ids, the last ones are for cgroups whose rate an administrator has set. */
+#define SPLIT_ACCOUNTS_DELEGATED (SPLIT_ACCOUNTS_SHARED + CAUSE_DELEGATED)
+
 /* When there are more they may be held for nothing. */
-#define SPLIT_ACCOUNTS_SCARCE (SPLIT_ACCOUNTS / 4 * 3)
+#define SPLIT_ACCOUNTS_SCARCE (SPLIT_ACCOUNTS_SHARED / 4 * 3)
 
 /* Some hundred causes are active at once. */
 #define SPLIT_ACCOUNT_BITS 8
@@ -33,7 +39,7 @@ static unsigned int split_accounts_used;
 static DEFINE_SPINLOCK(split_accounts_lock); /* guards changes of the above and of the array */
 struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
 
-/* Of kernel threads and of those for whom there was no room; it is never freed. */
+/* Of kernel threads, and of processes without a rate where there is no room; never freed. */
 struct split_account split_others = {
 	.cause = CAUSE_KERNEL,
 	.weight = CAUSE_WEIGHT,
@@ -63,9 +69,10 @@ static void split_account_free(struct split_account *account)
 	kfree_rcu(account, rcu);
 }
 
-static struct split_account *split_account_alloc(u64 cause, struct cgroup_subsys_state *css)
+static struct split_account *split_account_alloc(u64 cause, struct cgroup_subsys_state *css,
+						 gfp_t gfp)
 {
-	struct split_account *account = kzalloc(sizeof(*account), GFP_NOWAIT | __GFP_NOWARN);
+	struct split_account *account = kzalloc(sizeof(*account), gfp | __GFP_NOWARN);
 
 	if (!account)
 		return NULL;
@@ -80,27 +87,36 @@ static struct split_account *split_account_alloc(u64 cause, struct cgroup_subsys
 	return account;
 }
 
-/* The next free id after the last one; 0 if there is none. */
-static unsigned int split_account_id(void)
+/*
+ * The next free id of all causes' after the last one, else one below @end of those that are
+ * kept; 0 if there is none.
+ */
+static unsigned int split_account_id(unsigned int end)
 {
+	const unsigned int shared = SPLIT_ACCOUNTS_SHARED;
 	unsigned int id;
 
 	lockdep_assert_held(&split_accounts_lock);
-	id = find_next_zero_bit(split_account_ids, SPLIT_ACCOUNTS, split_account_last + 1);
-	if (id == SPLIT_ACCOUNTS)
-		id = find_next_zero_bit(split_account_ids, SPLIT_ACCOUNTS, 1);
-	if (id == SPLIT_ACCOUNTS)
+	id = find_next_zero_bit(split_account_ids, shared, split_account_last + 1);
+	if (id >= shared)
+		id = find_next_zero_bit(split_account_ids, shared, 1);
+	if (id < shared)
+		split_account_last = id;
+	else
+		id = find_next_zero_bit(split_account_ids, end, shared);
+	if (id >= end)
 		return 0;
-	split_account_last = id;
 	if (++split_accounts_used > SPLIT_ACCOUNTS_SCARCE)
 		split_memory_is_scarce();
 	return id;
 }
 
-/* Makes an account, unless somebody else has just done so. */
-static struct split_account *split_account_add(u64 cause, struct cgroup_subsys_state *css)
+/* Makes an account with an id below @end, unless another process has just done so. */
+static struct split_account *split_account_add(u64 cause, struct cgroup_subsys_state *css,
+					       unsigned int end)
 {
-	struct split_account *account = split_account_alloc(cause, css), *other;
+	gfp_t gfp = end > SPLIT_ACCOUNTS_SHARED ? GFP_ATOMIC : GFP_NOWAIT;
+	struct split_account *account = split_account_alloc(cause, css, gfp), *other;
 	unsigned long flags;
 
 	if (!account)
@@ -108,7 +124,7 @@ static struct split_account *split_account_add(u64 cause, struct cgroup_subsys_s
 	spin_lock_irqsave(&split_accounts_lock, flags);
 	other = split_account_find(cause);
 	if (!other)
-		account->id = split_account_id();
+		account->id = split_account_id(end);
 	if (account->id) {
 		__set_bit(account->id, split_account_ids);
 		account->held = causes_refs(split_causes, account->id);
@@ -137,6 +153,30 @@ static void split_account_keep(struct split_account *account)
 		causes_put(split_causes, former->id);
 }
 
+/*
+ * The account of the nearest cgroup with a rate, for a process that can't have its own: else
+ * its I/O would be paid from no bucket.  Accounts that run out can't end the rate of an
+ * administrator: no tenant can take the ids that are kept for such cgroups.
+ *
+ * Under RCU.  Return: an account with a reference, or NULL.
+ */
+static struct split_account *split_account_above(struct cgroup_subsys_state *css)
+{
+	struct split_account *account = NULL;
+	bool delegated;
+	u64 cause;
+
+	for (; !account && css; css = css->parent) {
+		cause = cause_limited(&css, &delegated);
+		if (!cause)
+			return NULL;
+		account = split_account_find(cause) ?:
+			  split_account_add(cause, css,
+					    delegated ? SPLIT_ACCOUNTS_DELEGATED : SPLIT_ACCOUNTS);
+	}
+	return account;
+}
+
 /* Under RCU.  Return: an account with a reference, never NULL. */
 static struct split_account *split_account_meet(void)
 {
@@ -147,9 +187,10 @@ static struct split_account *split_account_meet(void)
 	if (account && refcount_inc_not_zero(&account->refs))
 		return account;
 	cause = cause_meet(&css);
-	account = split_account_find(cause) ?: split_account_add(cause, css);
+	account = split_account_find(cause) ?:
+		  split_account_add(cause, css, SPLIT_ACCOUNTS_SHARED);
 	if (!account)
-		return split_account_get(&split_others);
+		return split_account_above(css) ?: split_account_get(&split_others);
 	split_account_keep(account);
 	return account;
 }

@@ -66,7 +66,11 @@
 /* A held call that gets no answer for so long has been forgotten. */
 #define SPLIT_ANSWER_MS 10000
 
-/* Accounts at a time; ids are below.  Who comes when there are so many shares account 0. */
+/*
+ * Accounts at a time; ids are below.  CAUSE_PLACES of them are kept for cgroups with a rate.
+ * When the others are in use, a process has the account of the nearest cgroup above it that
+ * has a rate; without such a cgroup it shares account 0.
+ */
 #define SPLIT_ACCOUNTS 1024
 
 /**
@@ -116,8 +120,8 @@ enum split_kind {
  * @cause: see cause.h
  * @css: the cgroup, for whose limits see cause_next_limit(); NULL: a thread group
  * @id: a number below SPLIT_ACCOUNTS, its own as long as somebody has a reference; 0 is
- *	shared by kernel threads that work for nobody known, and by those for whom there
- *	was no memory or no number
+ *	shared by kernel threads that work for nobody known, and by processes without a
+ *	rate for which there was no memory or no number
  * @weight: 1 to CAUSE_WEIGHT_MAX; with another weight a cgroup is another account
  * @ioprio: I/O priority of whoever was found to have this account last
  * @tgid: for people to read; 0 for a cgroup

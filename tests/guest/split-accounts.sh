@@ -31,7 +31,7 @@ disk ssd
 scheduler split-noop
 file_system
 writers 1500
-[ "$(accounts)" -eq 1023 ] || fail "1500 processes with dirty data have $(accounts) accounts"
+[ "$(accounts)" -eq 767 ] || fail "1500 processes with dirty data have $(accounts) accounts"
 [ "$(dirty)" -eq $((1500 * 4096)) ] || fail "$(dirty) bytes are expected to be written"
 umount /tmp/mnt
 [ "$(dirty)" -eq 0 ] || fail "with nothing dirty $(dirty) bytes are expected to be written"
@@ -47,15 +47,15 @@ umount /tmp/mnt
 # The blocks of folders that are gone again are in the cache still, with their makers' names.
 mkfs.ext4 -q -F -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
 mount "$DEV" /tmp/mnt
-perl -e 'for my $i (1 .. 900) { my $pid = fork // die; if ($pid) { waitpid($pid, 0); next } mkdir("/tmp/mnt/d$i") or die; exit }'
+perl -e 'for my $i (1 .. 700) { my $pid = fork // die; if ($pid) { waitpid($pid, 0); next } mkdir("/tmp/mnt/d$i") or die; exit }'
 made=$(accounts)
 rmdir /tmp/mnt/d*
 sync
 sleep 1
 dd if=/dev/zero of=/tmp/mnt/scarce bs=4k count=1 status=none
 sleep 3
-[ "$made" -ge 900 ] || fail "900 processes have made a folder, and there are $made accounts"
-[ "$(accounts)" -le 556 ] || fail "900 processes have made a folder that is gone, and there are $(accounts) accounts"
+[ "$made" -ge 700 ] || fail "700 processes have made a folder, and there are $made accounts"
+[ "$(accounts)" -le 556 ] || fail "700 processes have made a folder that is gone, and there are $(accounts) accounts"
 umount /tmp/mnt
 echo none >"$Q/scheduler"
 rmmod split-noop split
