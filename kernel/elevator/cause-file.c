@@ -171,15 +171,10 @@ static bool cause_file_is_deadline(u32 us)
 	return !us || (us >= CAUSE_DEADLINE_MIN && us <= CAUSE_DEADLINE_MAX);
 }
 
-/*
- * How a file must be open.  A read that takes its time has what it reads locked: whoever may ask
- * for no less time must be one who may write there as well.
- */
+/* How a file must be open. */
 static fmode_t cause_file_mode(const struct sluice_file_deadline *asked)
 {
-	bool writes = asked->fsync_us || (asked->read_us && !capable(CAP_SYS_NICE));
-
-	return (asked->read_us ? FMODE_READ : 0) | (writes ? FMODE_WRITE : 0);
+	return (asked->read_us ? FMODE_READ : 0) | (asked->fsync_us ? FMODE_WRITE : 0);
 }
 
 /* The file of what was asked for, with a reference, or an error. */
@@ -191,6 +186,9 @@ static struct file *cause_file_get(const struct sluice_file_deadline *asked)
 	if (!mode || !cause_file_is_deadline(asked->read_us) ||
 	    !cause_file_is_deadline(asked->fsync_us))
 		return ERR_PTR(-ERANGE);
+	/* Every read of the disk passes a gate while one of its files has such a deadline. */
+	if (asked->read_us && !capable(CAP_SYS_NICE))
+		return ERR_PTR(-EPERM);
 	file = fget(asked->fd);
 	if (!file)
 		return ERR_PTR(-EBADF);

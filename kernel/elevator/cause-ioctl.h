@@ -23,12 +23,13 @@ struct sluice_file_deadline {
 
 /*
  * It holds until /dev/sluice, as it was opened for this, is closed by all who have inherited it,
- * and keeps the file open so long, with its locks; another one takes its place.  Whoever has no
- * CAP_SYS_NICE gets no less time than his cgroup has, only for what his own user does, and for
- * reads only if the file is open for writing, too.
+ * and keeps the file open so long, with its locks; another one takes its place.  A deadline of
+ * reads takes CAP_SYS_NICE.  Without it, a deadline of fsyncs is no shorter than the cgroup's, and
+ * holds only for what the same user does.
  *
  * EBADF: no such descriptor; EINVAL: not such a file, or not open for that; ERANGE: no such
- * deadline, or none at all; EBUSY: the file has one by another /dev/sluice; ENOMEM.
+ * deadline, or none at all; EPERM: reads, without CAP_SYS_NICE; EBUSY: the file has one by another
+ * /dev/sluice; ENOMEM.
  */
 #define SLUICE_FILE_DEADLINE _IOW(0xdb, 0x01, struct sluice_file_deadline)
 
