@@ -26,8 +26,15 @@
 #define FRONT_MERGES 64
 #define COUNTED_BIOS 256
 /* How far a row may be from where its key says, and how many dispatched I/Os are passed over at once. */
-#define PROBES 16
+#define PROBES 64
 #define STEPS 64
+/* Rows in use from which on none is made for a new process, nor for any other. */
+#define FEW_LEFT (ROWS / 4 * 3)
+#define FEWER_LEFT (ROWS / 8 * 7)
+/* A process or thread is new for so long: most are then gone. */
+#define YOUNG_NS 1000000000ULL
+/* How often a CPU tries to raise a maximum that others raise meanwhile. */
+#define RAISES 16
 /* An I/O stands for at most twice 2^COARSEST. */
 #define COARSEST 10
 
@@ -35,13 +42,12 @@
 #define CHECKED_ALONE __weak __noinline
 
 const volatile __u32 only_dev = ANY;
-const volatile __u32 only_pid = 0;
-const volatile __u32 only_tgid = 0;
+const volatile __u32 only_process = 0;
+const volatile __u32 only_thread = 0;
 const volatile __u64 only_cgroup = 0;
 const volatile __u32 only_op = ANY;
 const volatile __u32 only_class = ANY;
 const volatile __u32 by = BY_NONE;
-const volatile __u32 row_count = ROWS;
 /* RQF_FLUSH_SEQ and BIO_TRACE_COMPLETION as flags: their numbers differ between kernels. */
 const volatile __u32 flush_flag = 1 << 4;
 const volatile __u32 queued_flag = 1 << 7;
@@ -52,6 +58,7 @@ const volatile __u64 review_ns = 0;
 
 __u64 counters[COUNTERS];
 struct iolat_row rows[ROWS];
+__u32 rows_used;
 struct iolat_disk disks[DISKS];
 union iolat_name schedulers[SCHEDULERS];
 struct iolat_change changes[CHANGES];
@@ -65,8 +72,10 @@ __u64 addresses[IOS];
 __u32 live;
 bool front_merged;
 
+/* All CPUs add to a row: one for each of them would take 40 KB a row and CPU. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, ROWS);
 	__type(key, __u32);
 	__type(value, struct iolat_cell);
@@ -74,7 +83,8 @@ struct {
 
 /* Each row's, one a stage. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, ROWS *STAGES);
 	__type(key, __u32);
 	__type(value, struct histogram);
@@ -273,19 +283,55 @@ static __u32 current_scheduler(struct iolat_disk *disk, struct request_queue *qu
 	return disk->scheduler;
 }
 
-/* The place of a row in `rows`; ROWS if there is no room. Two CPUs may make the same row twice: it is added up later. */
-CHECKED_ALONE __u32 row_of(__u64 what, __u64 who)
+static __u32 probe(__u64 what, __u64 who, __u32 n)
 {
-	__u32 start = ((what ^ what >> 32 ^ who) * 2654435761U) >> 16, n, place;
+	__u32 start = ((what ^ what >> 32 ^ who) * 2654435761U) >> 16;
+
+	/* Steps of 1, 2, 3 and so on: such rows are not in each other's way for long. */
+	return (start + n * (n + 1) / 2) & (ROWS - 1);
+}
+
+CHECKED_ALONE __u32 find_row(__u64 what, __u64 who)
+{
+	__u32 n, place;
 
 	for (n = 0; n < PROBES; n++) {
-		place = (start + n) & (row_count - 1) & (ROWS - 1);
-		if (!rows[place].what && !__sync_val_compare_and_swap(&rows[place].what, 0, what))
-			rows[place].who = who;
+		place = probe(what, who, n);
 		if (rows[place].what == what && rows[place].who == who)
 			return place;
 	}
 	return ROWS;
+}
+
+CHECKED_ALONE __u32 make_row(__u64 what, __u64 who)
+{
+	__u32 n, place;
+
+	for (n = 0; n < PROBES; n++) {
+		place = probe(what, who, n);
+		if (rows[place].what || __sync_val_compare_and_swap(&rows[place].what, 0, what))
+			continue;
+		rows[place].who = who;
+		__sync_fetch_and_add(&rows_used, 1);
+		return place;
+	}
+	return ROWS;
+}
+
+/*
+ * The place of an I/O's row in `rows`, which may be that of all others; ROWS if there is no room. It is the row's as long
+ * as the program runs, since rows are given back between programs only. Two CPUs may make the same row twice: it is added
+ * up later.
+ */
+static __u32 row_of(const struct iolat_io *io)
+{
+	__u32 place = find_row(io->what, io->who);
+
+	if (place == ROWS && (!by || rows_used < (io->young ? FEW_LEFT : FEWER_LEFT)))
+		place = make_row(io->what, io->who);
+	if (place == ROWS && by)
+		place = find_row(io->what, WHO_OTHERS);
+	return place == ROWS && by ? make_row(io->what, WHO_OTHERS) : place;
 }
 
 /* The operation as users know it: the kernel's writes without data are flushes. */
@@ -302,14 +348,13 @@ static void describe(struct iolat_io *io, struct request *rq)
 	__u64 what = WHAT_USED | dev;
 
 	io->known = 1;
-	io->row = ROWS;
 	if (place == DISKS)
 		return;
 	what |= (__u64)current_scheduler(&disks[place & (DISKS - 1)], rq->q) << WHAT_SCHEDULER;
 	what |= (__u64)op_of(rq->cmd_flags, rq->__data_len) << WHAT_OP;
 	what |= (__u64)(ioprio >> CLASS_SHIFT) << WHAT_CLASS;
 	what |= (__u64)(ioprio & LEVEL_MASK) << WHAT_LEVEL;
-	io->row = row_of(what, io->who);
+	io->what = what;
 }
 
 /* The I/O of a request that others were merged in front of. */
@@ -355,10 +400,16 @@ static __u16 ioprio_of(struct bio *bio)
 	return context ? context->ioprio : 0;
 }
 
+static bool wanted_thread(void)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	return (!only_process || id >> 32 == only_process) &&
+	       (!only_thread || (__u32)id == only_thread);
+}
+
 static bool wanted(struct bio *bio, struct gendisk *disk)
 {
-	__u64 id;
-
 	/* A device without requests (device-mapper, md) passes its bios on to one that has them. */
 	if (!disk->queue->mq_ops || (only_dev != ANY && disk_dev(disk) != only_dev))
 		return false;
@@ -368,10 +419,7 @@ static bool wanted(struct bio *bio, struct gendisk *disk)
 		return false;
 	if (only_cgroup && cgroup_of(bio) != only_cgroup)
 		return false;
-	if (!only_pid && !only_tgid)
-		return true;
-	id = bpf_get_current_pid_tgid();
-	return (!only_pid || (__u32)id == only_pid) && (!only_tgid || id >> 32 == only_tgid);
+	return (!only_process && !only_thread) || wanted_thread();
 }
 
 static __u64 who_of(struct bio *bio)
@@ -385,6 +433,16 @@ static __u64 who_of(struct bio *bio)
 		return (__u32)bpf_get_current_pid_tgid();
 	}
 	return 0;
+}
+
+/* Whether the process or thread that --by counts for began of late. */
+static bool is_young(__u64 now)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (by == BY_PROCESS)
+		task = task->group_leader;
+	return (by == BY_PROCESS || by == BY_THREAD) && now - task->start_time < YOUNG_NS;
 }
 
 static struct iolat_line *line_of(__u32 disk, __u32 rank)
@@ -559,6 +617,7 @@ static __noinline int queued(struct bio *bio, __u32 weight)
 		return 0;
 	io = at(place);
 	*io = (struct iolat_io){ .q = bpf_ktime_get_ns(), .weight = weight, .who = who_of(bio) };
+	io->young = is_young(io->q);
 	if (review_ns && (++pace->seen >= REVIEW || io->q - pace->since > 4 * review_ns))
 		review(pace, io->q);
 	if (order)
@@ -787,15 +846,26 @@ CHECKED_ALONE __u32 slot_of(__u64 value)
 	return shift * SUB + (units >> shift);
 }
 
+static void raise(unsigned long long *max, __u64 value)
+{
+	__u64 before;
+	__u32 n;
+
+	for (n = 0; n < RAISES; n++) {
+		before = *max;
+		if (value <= before || __sync_val_compare_and_swap(max, before, value) == before)
+			break;
+	}
+}
+
 static void add(struct histogram *histogram, __u64 value, __u32 weight)
 {
 	__u32 slot = slot_of(value);
 
-	histogram->sum += value * weight;
-	if (value > histogram->max)
-		histogram->max = value;
+	__sync_fetch_and_add(&histogram->sum, value * weight);
+	raise(&histogram->max, value);
 	if (slot < SLOTS)
-		histogram->slots[slot] += weight;
+		__sync_fetch_and_add(&histogram->slots[slot], weight);
 }
 
 static void add_stage(__u32 row, enum stage stage, __u64 value, __u32 weight)
@@ -807,13 +877,27 @@ static void add_stage(__u32 row, enum stage stage, __u64 value, __u32 weight)
 		add(histogram, value, weight);
 }
 
+/* Count an I/O whose stages are added up: who reads the cell first has all that it counts. */
+static void add_cell(struct iolat_cell *cell, const struct iolat_io *io)
+{
+	__sync_fetch_and_add(&cell->bytes, (__u64)io->bytes * io->weight);
+	__sync_fetch_and_add(&cell->bios, (__u64)io->bios * io->weight);
+	if (io->requeues)
+		__sync_fetch_and_add(&cell->requeues, io->requeues);
+	if (io->bypasses)
+		__sync_fetch_and_add(&cell->bypasses, io->bypasses);
+	if (io->bypassed)
+		raise(&cell->bypassed_max, io->bypassed);
+	__sync_fetch_and_add(&cell->ios, io->weight);
+}
+
 /*
  * A step that never came has the time of the one before: its stage is empty and the sum stays exact. A flush without
  * data is never dispatched itself, as the device gets one flush for many: its time is the device's.
  */
 static void finish(struct iolat_io *io, struct request *rq, __u64 c)
 {
-	__u32 row = io->row;
+	__u32 row = io->what ? row_of(io) : ROWS;
 	struct iolat_cell *cell = bpf_map_lookup_elem(&cells, &row);
 	__u64 d = io->d ?: io->i, i, g = io->g ?: rq->start_time_ns;
 
@@ -831,19 +915,13 @@ static void finish(struct iolat_io *io, struct request *rq, __u64 c)
 	i = io->i ?: d;
 	if (g > i)
 		g = i;
-	cell->ios += io->weight;
-	cell->bytes += (__u64)io->bytes * io->weight;
-	cell->bios += (__u64)io->bios * io->weight;
-	cell->requeues += io->requeues;
-	cell->bypasses += io->bypasses;
-	if (io->bypassed > cell->bypassed_max)
-		cell->bypassed_max = io->bypassed;
 	add_stage(row, Q2G, g - io->q, io->weight);
 	add_stage(row, G2I, i - g, io->weight);
 	add_stage(row, I2D, d - i, io->weight);
 	add_stage(row, Q2D, d - io->q, io->weight);
 	add_stage(row, D2C, c - d, io->weight);
 	add_stage(row, Q2C, c - io->q, io->weight);
+	add_cell(cell, io);
 }
 
 /* Part of a request is done: from now on it is known by its first bio that isn't. */
@@ -939,11 +1017,9 @@ static __u32 fs_of(struct super_block *sb)
 
 static bool wanted_task(void)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-
 	if (only_cgroup && bpf_get_current_cgroup_id() != only_cgroup)
 		return false;
-	return (!only_pid || (__u32)id == only_pid) && (!only_tgid || id >> 32 == only_tgid);
+	return wanted_thread();
 }
 
 static int enter_fs(enum file_op op)

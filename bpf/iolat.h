@@ -25,7 +25,7 @@ struct histogram {
 /* The stages of an I/O: queued, got its request, inserted, dispatched, completed; and the sums that people ask for. */
 enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 
-#define ROWS 512
+#define ROWS 1024
 #define DISKS 32
 #define SCHEDULERS 32
 #define FILE_SYSTEMS 16
@@ -34,12 +34,16 @@ enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 #define CHANGES 64
 #define ANY 0xffffffffU
 
-/* A row's `what`: a mark that it is in use, scheduler, operation, level, class, disk. */
+/* A row's `what`: marks that it is in use and that what `--by` says has ended; scheduler, operation, level, class, disk. */
 #define WHAT_USED (1ULL << 63)
+#define WHAT_ENDED (1ULL << 62)
 #define WHAT_SCHEDULER 46
 #define WHAT_OP 38
 #define WHAT_LEVEL 35
 #define WHAT_CLASS 32
+
+/* All that have ended, or came when rows were few, in one. */
+#define WHO_OTHERS (~0ULL)
 
 /* Of what `--by` says: 0, a cgroup's number, or that of a process or thread. */
 struct iolat_row {
@@ -95,12 +99,12 @@ struct iolat_io {
 	unsigned long long g;
 	unsigned long long i;
 	unsigned long long d;
+	unsigned long long what;
 	unsigned long long who;
 	unsigned int bytes;
 	unsigned int seq;
 	unsigned int bypassed;
 	unsigned int pid;
-	unsigned short row;
 	unsigned short weight;
 	unsigned short bios;
 	unsigned short ioprio;
@@ -111,6 +115,7 @@ struct iolat_io {
 	unsigned char bypasses;
 	unsigned char known;
 	unsigned char listed;
+	unsigned char young;
 };
 
 /*

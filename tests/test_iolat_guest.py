@@ -8,9 +8,11 @@ import io
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from test_cpq_guest import SOURCE, build
 
 from lab import iolat, job, kernels, modules, passes, toolbox
 
@@ -32,16 +34,16 @@ watch /out/rounds --json -d "$DEV" 0.5 4
 io "$DEV"
 wait $IOLAT
 loopback
-watch /dev/null --listen 127.0.0.1:9435
+watch /dev/null --listen 127.0.0.1:19435
 io "$DEV"
 # One who sends a byte now and then holds nobody else up for more than a second.
-perl -MIO::Socket::INET -e 'my $slow = IO::Socket::INET->new("127.0.0.1:9435") or die;
+perl -MIO::Socket::INET -e 'my $slow = IO::Socket::INET->new("127.0.0.1:19435") or die;
 	for (1 .. 20) { syswrite $slow, "G" or last; select undef, undef, undef, 0.4 }' 2>/dev/null &
 sleep 0.2
 before=$(cut -d " " -f 1 /proc/uptime)
 for page in metrics other; do
 	gawk -v page=$page 'BEGIN {
-		RS = "\r?\n"; server = "/inet/tcp/0/127.0.0.1/9435"
+		RS = "\r?\n"; server = "/inet/tcp/0/127.0.0.1/19435"
 		printf "GET /%s HTTP/1.0\r\n\r\n", page |& server
 		while ((server |& getline line) > 0) print line
 	}' >/out/$page
@@ -60,6 +62,15 @@ watch /out/files --json --files --by cgroup -d "$DEV"
 	dd if=/tmp/fs/file of=/dev/null bs=4k count=23 iflag=direct status=none
 	yes | head -c 1m | cat >/dev/null
 )
+end_watch
+watch /out/named --json --by cgroup -d "$DEV"
+for name in 'a"b' 'a,b'; do
+	mkdir "/sys/fs/cgroup/$name"
+	(
+		echo 0 >"/sys/fs/cgroup/$name/cgroup.procs"
+		dd if="$DEV" of=/dev/null bs=4k count=1 iflag=direct status=none
+	)
+done
 end_watch
 truncate -s 320m /tmp/xfs
 modprobe loop
@@ -163,7 +174,115 @@ def test_files_are_counted_and_pipes_are_not(printed: Mapping[str, str], name: s
     assert all(found[op, "system-call"]["sum"] > found[op, "file-system"]["sum"] for op in ("read", "write", "fsync"))
 
 
+def test_no_two_cgroups_have_one_name(printed: Mapping[str, str]) -> None:
+    names = {row["cgroup"] for row in json.loads(printed["named"])["rows"] if row["op"] == "read"}
+    assert len(names) == 2 and all(re.fullmatch(r"/a_b-\d+", name) for name in names)
+
+
 def test_writeback_belongs_to_the_cgroup_that_wrote(printed: Mapping[str, str]) -> None:
     rows = json.loads(printed["files"])["rows"]
     assert any(row["cgroup"] == "/shop" and row["op"] == "read" and row["ios"] >= 23 for row in rows)
     assert any(row["cgroup"] == "/shop" and row["op"] == "write" for row in rows)
+
+
+# 10,048 processes that each read once; one that reads before, while and after them; two that read for the first time
+# when these have ended: one that was there before, and one, with a name that isn't UTF-8, that comes a moment later. A
+# client asks and takes nothing in; another one asks meanwhile.
+EXPORTED = r"""
+. ./lib.sh
+loopback
+disk nvme data=none
+watch /dev/null --listen 127.0.0.1:19435 --by process --all -d "$DEV"
+python3 - "$DEV" <<'END'
+import mmap, os, socket, subprocess, sys, time
+
+disk = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
+page = mmap.mmap(-1, 4096)
+
+def read(times):
+    for place in range(times):
+        os.preadv(disk, [page], place * 4096)
+
+def ask(receive=None):
+    client = socket.socket()
+    if receive:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+    client.settimeout(100)
+    client.connect(("127.0.0.1", 19435))
+    client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+    return client
+
+def scrape(name):
+    begin, text = time.monotonic(), b""
+    with ask() as client:
+        while part := client.recv(65536):
+            text += part
+    with open(f"/out/{name}", "wb") as file:
+        file.write(text)
+    return time.monotonic() - begin
+
+def other(name):
+    here, there = socket.socketpair()
+    child = os.fork()
+    if not child:
+        with open("/proc/self/comm", "wb") as comm:
+            comm.write(name)
+        there.recv(1)
+        read(7)
+        there.send(b"x")
+        time.sleep(1000)
+    return child, here
+
+def let_read(process):
+    process[1].send(b"x")
+    process[1].recv(1)
+
+read(5)
+early = other(b"caf\xc3\xa9")
+time.sleep(1)
+subprocess.run(["./short_lived", sys.argv[1], "5056"], check=True)
+read(5)
+subprocess.run(["./short_lived", sys.argv[1], "4992"], check=True)
+let_read(early)
+read(5)
+time.sleep(0.2)
+late = other(b"\xff\xc3\"\x80\xed\xa0\x80")
+let_read(late)
+children = [early[0], late[0]]
+alone = scrape("exported")
+silent = ask(receive=2048)
+time.sleep(0.1)
+beside = scrape("beside")
+print(f"one answer takes {alone:.3f} s, beside a client that doesn't read {beside:.3f} s; {os.getpid()} {children}")
+with open("/out/figures", "w") as file:
+    print(alone, beside, os.getpid(), *children, file=file)
+for child in children:
+    os.kill(child, 9)
+END
+end_watch
+"""
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
+def test_the_exporter_outlasts_its_clients_and_its_rows(kernel: str, tmp_path: Path) -> None:
+    """A client that doesn't read costs others a second; no live process loses its row to dead ones; all is UTF-8."""
+    files = modules.needed(modules.build(kernel), ["simdisk"]) | iolat.build() | {SOURCE.stem: build(tmp_path)}
+    outcome = passes.outcome(job.Job(kernel, EXPORTED, files))
+    said = (outcome.files["stdout"] + outcome.files["stderr"]).decode()
+    assert outcome.status == 0, said
+    alone, beside, *live = (float(word) for word in outcome.files["figures"].split())
+    assert beside - alone < 1.1, said
+    text = outcome.files["exported"].decode().split("\r\n\r\n", 1)[1]
+    families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+    reads = {
+        sample.labels["process"]: sample.value
+        for sample in families["iolat_stage_seconds"].samples
+        if sample.name.endswith("_count") and sample.labels["stage"] == "q2c"
+    }
+    by_number = {int(name.rpartition("-")[2]): count for name, count in reads.items() if name != "others"}
+    assert [by_number.get(int(number)) for number in live] == [15, 7, 7], said
+    assert {f"caf\u00e9-{live[1]:.0f}", f"_______-{live[2]:.0f}"} <= set(reads)
+    assert sum(reads.values()) == 10_048 + 15 + 14
+    assert all(sample.value == 0 for sample in families["iolat_lost"].samples)
+    assert families["iolat_followed"].samples[0].value == sum(reads.values())

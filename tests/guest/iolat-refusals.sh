@@ -25,16 +25,22 @@ refuses 2 "whole" ./iolat 1 1.5
 refuses 2 "too many" ./iolat 1 2 3
 refuses 2 "whole" ./iolat -p 1.5
 refuses 2 "above 0" ./iolat -t x
+refuses 2 "no option --tgid" ./iolat --tgid 1
 refuses 2 "no operation" ./iolat --op fly
 refuses 2 "no class" ./iolat --class high
 refuses 2 "no grouping" ./iolat --by name
 refuses 2 "no cgroup" ./iolat -g /tmp
+mkdir /sys/fs/cgroup/shop
+refuses 2 "no io controller" ./iolat -g /sys/fs/cgroup/shop
+echo +io >/sys/fs/cgroup/cgroup.subtree_control
+echo +io >/sys/fs/cgroup/shop/cgroup.subtree_control
+refuses 2 "no process of its own" ./iolat -g /sys/fs/cgroup/shop
 refuses 2 "above 0" ./iolat --alarm 0
-refuses 2 "ADDRESS:PORT" ./iolat --listen 9435
-refuses 2 "ADDRESS:PORT" ./iolat --listen here:9435
+refuses 2 "ADDRESS:PORT" ./iolat --listen 19435
+refuses 2 "ADDRESS:PORT" ./iolat --listen here:19435
 refuses 2 "ADDRESS:PORT" ./iolat --listen 127.0.0.1:70000
-refuses 2 "INTERVAL" ./iolat --listen 127.0.0.1:9435 1
-refuses 2 "OpenMetrics only" ./iolat --listen 127.0.0.1:9435 --json
+refuses 2 "INTERVAL" ./iolat --listen 127.0.0.1:19435 1
+refuses 2 "OpenMetrics only" ./iolat --listen 127.0.0.1:19435 --json
 refuses 2 "no option --fast" ./iolat --fast
 refuses 2 "no option -x" ./iolat -x
 refuses 2 "--by lacks its value" ./iolat --by
@@ -57,8 +63,8 @@ mkdir /tmp/empty
 mount --bind /tmp/empty /sys/kernel/btf
 refuses 1 "INFO_BTF" ./iolat
 umount /sys/kernel/btf
-watch /tmp/metrics --listen 127.0.0.1:9435
-refuses 1 "in use" ./iolat --listen 127.0.0.1:9435
+watch /tmp/metrics --listen 127.0.0.1:19435
+refuses 1 "in use" ./iolat --listen 127.0.0.1:19435
 end_watch
 if ./iolat 0.1 1 >/dev/full 2>/tmp/err; then
 	fail "a full disk went unnoticed"

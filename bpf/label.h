@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the keys of the tables are called. */
+#ifndef LABEL_H
+#define LABEL_H
+
+#include <limits.h>
+#include "tables.h"
+
+/* A row's key in words. */
+struct label {
+	char disk[DISK_NAME];
+	char who[PATH_MAX];
+	const char *scheduler;
+	const char *class;
+	const char *op;
+	unsigned int level;
+};
+
+struct file_label {
+	char disk[DISK_NAME];
+	const char *fs;
+	const char *op;
+	const char *layer;
+};
+
+struct pair_label {
+	char disk[DISK_NAME];
+	const char *scheduler;
+	const char *issued_class;
+	const char *issued_op;
+	const char *waiting_class;
+	const char *waiting_op;
+};
+
+struct label label_of(const struct iolat_row *key);
+
+/* What the n-th histogram of `files` is of, in words; false if nothing is in it. */
+bool label_file(int n, struct file_label *label);
+
+struct pair_label label_pair(const struct iolat_pair *key);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Cgroups, processes and threads: what --by tells apart, by the kernel's numbers. */
+#ifndef WHO_H
+#define WHO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Its name, in UTF-8 that every format can take; another one for each number. */
+void who_name(char *name, size_t size, unsigned long long who);
+
+bool who_has_ended(unsigned long long who);
+
+#endif
