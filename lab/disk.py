@@ -10,6 +10,7 @@ import ctypes
 import os
 import platform
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ DEFAULT_WEIGHT = 100
 # The schedulers that share by weight, each with the file that it knows; both take 1 to 1000, io.weight up to 10000.
 WEIGHT_FILES = {"bfq": "io.bfq.weight", "cpq": "io.sluice.weight"}
 MOST_WEIGHT = 1000
-# Of cpq's tags this share is all: some are free for a moment even where they are short.
+# Of tags this share is all: some are free for a moment even where they are short.
 USED_UP = 0.9
 # What io.stat counts, by the name of its limit in io.max.
 LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
@@ -114,12 +115,13 @@ class Look:
     """What can be seen at one moment (None: not readable).
 
     Requests inside the device; whether tasks wait for a tag; whether some do for their part of cpq's, of which others
-    are free.
+    are free; whether one of the device's queues has as many requests as it takes.
     """
 
     inside: int
     starved: bool | None
     held: bool | None
+    full: bool | None
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,13 @@ def _kernel_name(device: str, root: Path) -> str:
 def _refuse_stacked(folder: Path, root: Path) -> None:
     """UsageError for what passes its I/O on to other disks, or takes it without a queue."""
     below = sorted({_whole(path.name, root) for path in folder.glob("slaves/*")})
-    if below:
+    above = _requests_from(folder)
+    if above:
+        raise UsageError(
+            f"{folder.name} gets its requests from {above}, where a scheduler orders them",
+            f"./sluice doctor {above}",
+        )
+    if below and not (folder / "mq").is_dir():
         raise UsageError(
             f"{folder.name} passes its I/O on to {', '.join(below)}, where a scheduler orders it",
             f"./sluice doctor {below[0]}",
@@ -178,7 +186,7 @@ def _refuse_stacked(folder: Path, root: Path) -> None:
         file = _text(folder / "loop/backing_file")
         raise UsageError(
             f"{folder.name} is a loop device: what counts is the disk that holds its file ({file or 'it has none'})",
-            f"findmnt -no SOURCE --target '{file}'   and ./sluice doctor that" if file else "lsblk",
+            f"findmnt -no SOURCE --target {shlex.quote(file)}   and ./sluice doctor that" if file else "lsblk",
         )
     if not (folder / "mq").is_dir():
         raise UsageError(
@@ -199,10 +207,26 @@ def _some_disk(root: Path) -> str:
 
 
 def _disks(root: Path) -> Iterator[Path]:
-    """The folders of all disks whose I/O ends in a device of its own."""
+    """The folders of all disks that have the queue where their I/O is ordered."""
     for folder in sorted((root / "sys/block").glob("*")):
-        if (folder / "mq").is_dir() and not _is_loop(folder) and not any(folder.glob("slaves/*")):
+        if (folder / "mq").is_dir() and not _is_loop(folder) and not _requests_from(folder):
             yield folder
+
+
+def _requests_from(folder: Path) -> str:
+    """The device that gives a disk requests rather than bios, "" if there is none: dm-multipath.
+
+    The schedulers of its paths see nothing. Other devices on top have no queue.
+    """
+    above = (folder.parent / path.name for path in folder.glob("holders/*"))
+    return next((one.name for one in above if (one / "mq").is_dir() and not _is_loop(one)), "")
+
+
+def _at_once(folder: Path, root: Path) -> int | None:
+    """How many requests a device takes at once, if it says so; one that passes them on as many as those below it."""
+    paths = [root / "sys/block" / _whole(path.name, root) for path in folder.glob("slaves/*")] or [folder]
+    depths = [_number(_text(path / "device/queue_depth")) for path in paths]
+    return sum(depth or 0 for depth in depths) if all(depths) else None
 
 
 def _is_loop(folder: Path) -> bool:
@@ -217,7 +241,7 @@ def read(name: str, root: Path = Path("/")) -> Disk:
     if not chosen or "rotational" not in queue:
         raise LabError(f"{folder}/queue can't be read", f"ls -l {folder}/queue   and mount sysfs, or ask as root")
     tags = [_number(_text(path)) or 1 for path in folder.glob("mq/*/nr_tags")]
-    at_once = _number(_text(folder / "device/queue_depth")) or sum(tags) or 1
+    at_once = _at_once(folder, root) or sum(tags) or 1
     return Disk(
         name=name,
         number=_text(folder / "dev") or "",
@@ -247,12 +271,21 @@ def _offered(listed: str, root: Path) -> tuple[str, ...]:
 def look(name: str, root: Path = Path("/")) -> Look:
     """What goes on at this moment."""
     inflight = (_text(root / "sys/block" / name / "inflight") or "0 0").split()
-    waiting = [
-        int(found[1])
-        for path in (root / "sys/kernel/debug/block" / name).glob("hctx*/sched_tags")
-        if (found := re.search(r"^ws_active=(\d+)$", _text(path) or "", re.MULTILINE))
+    waiting = [found["ws_active"] for found in _tags(name, "sched_tags", root) if "ws_active" in found]
+    full = [
+        found["busy"] >= USED_UP * found["depth"] or found["ws_active"] > 0
+        for found in _tags(name, "tags", root)
+        if {"busy", "depth", "ws_active"} <= found.keys()
     ]
-    return Look(sum(map(int, inflight)), any(waiting) if waiting else None, _held(name, root))
+    return Look(
+        sum(map(int, inflight)), any(waiting) if waiting else None, _held(name, root), any(full) if full else None
+    )
+
+
+def _tags(name: str, file: str, root: Path) -> Iterator[dict[str, int]]:
+    """The numbers in a file of each of the disk's queues that says which tags are in use."""
+    for path in (root / "sys/kernel/debug/block" / name).glob(f"hctx*/{file}"):
+        yield {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", _text(path) or "", re.MULTILINE)}
 
 
 def _held(name: str, root: Path) -> bool | None:

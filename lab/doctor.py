@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,11 @@ LOOKS_PER_S = 20
 FAIR_RATIO, FAIR_EXPIRE_MS, FAIR_BATCH = 50, 100, 8
 # A queue is full when its mean length is this share of it: the mean of one that empties at times stays below.
 FULL = 0.9
+# A queue of the device is full in so many of the looks.
+CROWDED = 0.5
+# NVMe drives have thousands of tags, and data sheets give their highest rates with 128 to 512 requests. From so many on
+# requests wait for each other inside the device, whatever it takes.
+DEEP = 256
 # Two requests at a time: below that there is nothing to order.
 CONTENDED = 2.0
 # Tasks waited for so much of the time more than the disk was busy: its last fifth, as Algorithm 2 has it, or more.
@@ -54,6 +60,8 @@ CPQ_ASYNC_WHOLE = 128
 # With a scheduler the kernel gives twice what the device takes, up to the most. For a device that takes one or two
 # requests that leaves nothing to order: what a SATA disk gets is the least that makes sense.
 LEAST_TAGS, MOST_TAGS = 64, 256
+# The least that nr_requests takes.
+LEAST_REQUESTS = 4
 # In KiB: requests of 64 cost no simulated disk anything, of 16 the eMMC 28 per cent (docs/doctor.md).
 LEAST_SECTORS_KB = 64
 
@@ -84,7 +92,18 @@ class Case:
     @property
     def full(self) -> bool:
         """Whether more is asked of the device than it takes at once: only then can most schedulers order anything."""
-        return self.load.queue >= max(CONTENDED, FULL * self.disk.depth)
+        crowded = (self.load.crowded or 0.0) >= CROWDED
+        return crowded or self.load.queue >= max(CONTENDED, FULL * self.disk.depth)
+
+    @property
+    def contended(self) -> bool:
+        """Whether requests wait for each other: outside of the device, or in one that takes more than it can do."""
+        return self.full or self.load.queue >= DEEP
+
+    @property
+    def fast(self) -> bool:
+        """Whether the device is several queues of flash that do more than bfq can."""
+        return not self.disk.rotating and self.disk.hw_queues > 1 and self.load.iops >= BFQ_IOPS
 
     @property
     def arm(self) -> bool:
@@ -99,19 +118,38 @@ class Case:
     def set(self, id: str, file: str, value: object, seen: str, why: str) -> Finding:
         """The finding that a file below queue/ should hold another value."""
         path = f"{self.disk.folder}/queue/{file}"
-        old = self.disk.scheduler if file == "scheduler" else self._old(file)
-        return Finding(id, seen, why, (f"echo {value} > {path}",), (f"echo {old} > {path}",))
+        return Finding(id, seen, why, (echo(value, path),), self._undo(file) if file != "scheduler" else self.restore())
 
-    def _old(self, file: str) -> str:
+    def _undo(self, file: str) -> tuple[str, ...]:
         folder, _, name = file.rpartition("/")
-        return (self.disk.knobs if folder else self.disk.queue)[name]
+        old = (self.disk.knobs if folder else self.disk.queue)[name]
+        return (echo(old, f"{self.disk.folder}/queue/{file}"),)
+
+    def restore(self) -> tuple[str, ...]:
+        """The lines that give the disk its scheduler back, with nr_requests and the knobs, which the kernel forgets.
+
+        The knobs come last: some follow nr_requests.
+        """
+        queue = f"{self.disk.folder}/queue"
+        lines = [echo(self.disk.scheduler, f"{queue}/scheduler")]
+        if (self.disk.setting("nr_requests") or 0) >= LEAST_REQUESTS:
+            lines += self._undo("nr_requests")
+        return (*lines, *(echo(old, f"{queue}/iosched/{name}") for name, old in sorted(self.disk.knobs.items())))
 
     def better(self) -> str:
         """The scheduler that suits the disk and those who use it now."""
         ranked = len(self.load.readers) > 1
         levels = ranked and len(self.load.classes) == 1
-        wanted = ["mq-prio", "bfq"] if levels else ["mq-prio"] if ranked else []
-        return next((name for name in (*wanted, "mq-deadline", "bfq") if name in self.disk.offered), "none")
+        wanted = ["mq-prio", "bfq"] if levels or not self.full else ["mq-prio"] if ranked else []
+        # Of a device that takes all at once these two alone keep requests back.
+        usual = ["mq-deadline", "bfq"] if self.full else []
+        offered = [name for name in self.disk.offered if name != "bfq" or not self.fast]
+        return next((name for name in (*wanted, *usual) if name in offered), "none")
+
+
+def echo(value: object, path: str) -> str:
+    """The line for a shell that writes a value to a file, whatever the two are called."""
+    return f"echo {shlex.quote(str(value))} > {shlex.quote(path)}"
 
 
 def unsorted(case: Case) -> Finding | None:
@@ -132,14 +170,14 @@ def unsorted(case: Case) -> Finding | None:
 
 def heavy(case: Case) -> Finding | None:
     """bfq on a device with several queues that is faster than it."""
-    disk, fast = case.disk, case.load.iops
-    if disk.scheduler != "bfq" or disk.rotating or disk.hw_queues < 2 or fast < BFQ_IOPS:
+    disk = case.disk
+    if disk.scheduler != "bfq" or not case.fast:
         return None
     return case.set(
         "bfq-on-fast-flash",
         "scheduler",
         "none",
-        f"bfq on flash with {disk.hw_queues} queues: {fast:,.0f} requests a second",
+        f"bfq on flash with {disk.hw_queues} queues: {case.load.iops:,.0f} requests a second",
         "bfq has one lock for all queues and much work for each request: at such rates it is the limit, not the device",
     )
 
@@ -148,21 +186,26 @@ def ignored_priorities(case: Case) -> Finding | None:
     """Readers with different I/O priorities under a scheduler that treats them alike."""
     disk, readers = case.disk, case.load.readers
     told = set(readers) if disk.scheduler in KNOWS_LEVELS else case.load.classes
-    if disk.scheduler not in ORDERING:
+    deep = not case.full and disk.scheduler == "mq-deadline"
+    if disk.scheduler not in ORDERING or deep:
         told = set()
     better = case.better()
-    if len(readers) < 2 or len(told) > 1 or not case.load.alone or not case.full or better in (disk.scheduler, "none"):
+    if len(readers) < 2 or len(told) > 1 or not case.load.alone or better in (disk.scheduler, "none"):
+        return None
+    if not case.contended:
         return None
     if better not in KNOWS_LEVELS and len(case.load.classes) == 1:
         return None
     who = ", ".join(f"{name} {_rank(rank)}" for rank, name in readers.items())
+    why = "knows classes but no levels" if disk.scheduler in ORDERING else "ignores priorities"
+    if deep:
+        why = f"orders what the device has no tag for, and this one has {disk.depth}"
     return case.set(
         "priorities-ignored",
         "scheduler",
         better,
         f"these read with different I/O priorities: {who}; {case.load.queue:.1f} requests on average",
-        f"{disk.scheduler} {'knows classes but no levels' if disk.scheduler in ORDERING else 'ignores priorities'}"
-        ": all of these wait alike",
+        f"{disk.scheduler} {why}: all of these wait alike",
     )
 
 
@@ -179,22 +222,25 @@ def ignored_weights(case: Case) -> Finding | None:
     file = disks.WEIGHT_FILES[sharer]
     meant = {path: min(groups[path].weight, disks.MOST_WEIGHT) for path in pair}
     unheard = [path for path in pair if meant[path] != groups[path].heard[sharer]]
-    if not pair or case.cost or not case.full or (disk.scheduler == sharer and not unheard):
+    if not pair or case.cost or not case.contended or (disk.scheduler == sharer and not unheard):
         return None
     seen = ", ".join(f"{path} has weight {groups[path].weight}" for path in pair)
     if disk.scheduler == sharer:
         why = f"{sharer} knows {file} and no other weight"
     else:
         why = f"{disk.scheduler} ignores weights, and the kernel's cost model (io.cost.qos) is off for this disk"
-    if sharer in disk.offered:
-        change = [(sharer, disk.scheduler, f"{disk.folder}/queue/scheduler")] if disk.scheduler != sharer else []
-        change += [(str(meant[path]), _told(sharer, groups[path]), f"/sys/fs/cgroup{path}/{file}") for path in unheard]
-        lines = tuple(f"echo {new} > {where}" for new, _, where in change)
-        return Finding("weights-ignored", seen, why, lines, tuple(f"echo {old} > {where}" for _, old, where in change))
+    if sharer in disk.offered and not case.fast:
+        change = [(meant[path], _told(sharer, groups[path]), f"/sys/fs/cgroup{path}/{file}") for path in unheard]
+        lines = [echo(new, where) for new, _, where in change]
+        undo = [echo(old, where) for _, old, where in change]
+        if disk.scheduler != sharer:
+            lines.insert(0, echo(sharer, f"{disk.folder}/queue/scheduler"))
+            undo += case.restore()
+        return Finding("weights-ignored", seen, why, tuple(lines), tuple(undo))
     if case.cost is None:
         return None
-    line = f"echo '{disk.number} enable=%d' > /sys/fs/cgroup/io.cost.qos"
-    return Finding("weights-ignored", seen, why, (line % 1,), (line % 0,))
+    on, off = (echo(f"{disk.number} enable={value}", "/sys/fs/cgroup/io.cost.qos") for value in (1, 0))
+    return Finding("weights-ignored", seen, why, (on,), (off,))
 
 
 def _told(sharer: str, group: Group) -> str:
@@ -228,8 +274,8 @@ def limited(case: Case) -> Finding | None:
         f"tasks waited for I/O {waits.stalled:.0%} of the time, the disk was busy {waits.busy:.0%} of it; "
         f"{path} has reached {' '.join(reached)}",
         "the cgroup's limit, not the device, makes them wait",
-        (f"echo '{case.disk.number} {' '.join(limit.split('=')[0] + '=max' for limit in reached)}' > {file}",),
-        (f"echo '{case.disk.number} {old}' > {file}",),
+        (echo(f"{case.disk.number} {' '.join(limit.split('=')[0] + '=max' for limit in reached)}", file),),
+        (echo(f"{case.disk.number} {old}", file),),
     )
 
 

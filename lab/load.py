@@ -22,8 +22,9 @@ class Load:
     """What the disk did between two samples.
 
     Rates are per second, sizes in KiB, times in ms and means of requests that ended; `queue` is the mean number of
-    requests, `busy`, `stalled` (None: unknown), `empty`, `starved` and `held` (None: unknown) are shares of the time;
-    `alone`: the disk did nearly all that disks did. `readers` have a row for each I/O priority.
+    requests, `busy`, `stalled` (None: unknown), `empty`, `starved`, `held` and `crowded` (None: unknown) are shares of
+    the time, the last that one of the device's queues was full; `alone`: the disk did nearly all that disks did.
+    `readers` have a row for each I/O priority.
     """
 
     seconds: float
@@ -40,6 +41,7 @@ class Load:
     empty: float
     starved: float | None
     held: float | None
+    crowded: float | None
     alone: bool
     readers: Mapping[tuple[str, int], str]
     groups: Mapping[str, Group]
@@ -87,6 +89,7 @@ def between(disk: Disk, first: Sample, last: Sample, looks: Sequence[Look]) -> L
         empty=_mean(sum(one.inside == 0 for one in looks), len(looks)),
         starved=_part(one.starved for one in looks),
         held=_part(one.held for one in looks),
+        crowded=_part(one.full for one in looks),
         alone=_waits(own) >= ALONE * sum(map(_waits, work.values())),
         readers=_readers(first, last, seconds),
         groups=_users(first, last, seconds),

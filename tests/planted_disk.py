@@ -86,6 +86,7 @@ class Plant:
     inside: int = 32
     waiters: int | None = 0
     accounts: str = ""
+    full: bool = False
     threads: Sequence[Thread] = ()
     cgroups: Mapping[str, Cgroup] = field(default_factory=dict)
     cost: str = ""
@@ -109,6 +110,10 @@ class Plant:
             if self.waiters is not None and self.scheduler != "none":
                 tags = f"nr_tags=64\nbitmap_tags:\nbusy=1\nws_active={self.waiters}\nws={{\n}}"
                 put(f"sys/kernel/debug/block/sda/hctx{number}/sched_tags", tags)
+        if self.waiters is not None:
+            busy = self.hw_tags if self.full else 0
+            tags = f"nr_tags={self.hw_tags}\n\nbitmap_tags:\ndepth={self.hw_tags}\nbusy={busy}\nws_active=0\nws={{\n}}"
+            put("sys/kernel/debug/block/sda/hctx0/tags", tags)
         if self.accounts:
             put("sys/kernel/debug/block/sda/sched/accounts", self.accounts)
         for name, value in self._queue().items():
@@ -160,6 +165,10 @@ class Plant:
             **self.queue,
         }
 
+    def settings(self) -> tuple[Mapping[str, int], Mapping[str, object]]:
+        """The scheduler's knobs and the files of queue/."""
+        return {**KNOBS[self.scheduler], **self.knobs}, self._queue()
+
     def priorities(self) -> Callable[[int], int]:
         """What ioprio_get(2) would say of the threads."""
         return lambda tid: self.threads[tid - 100].ioprio
@@ -170,7 +179,8 @@ class Plant:
         assert found, line
         value, folder, name = found.groups()
         if name == "scheduler":
-            return replace(self, scheduler=value, knobs={})
+            kept = {name: number for name, number in self.queue.items() if name != "nr_requests"}
+            return replace(self, scheduler=value, knobs={}, queue=kept)
         if folder:
             assert name in KNOBS[self.scheduler]
             return replace(self, knobs={**self.knobs, name: int(value)})

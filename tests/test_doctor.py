@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,10 @@ HDD = Plant(reads=100, read_ms=320, writes=50, write_ms=320)
 HDD_READS = Plant(reads=150, read_ms=320)
 SSD = Plant(rotating=False, reads=8000, read_ms=4, writes=2000, write_ms=8)
 NVME = Plant(rotating=False, hw_queues=4, hw_tags=255, reads=400_000, read_ms=2.4, scheduler="none")
+# Eight queues of 1023 tags, and 300 requests at a time.
+DEEP = Plant(
+    rotating=False, hw_queues=8, hw_tags=1023, reads=400_000, read_ms=0.75, scheduler="none", modules="x/mq-prio.ko:"
+)
 # cpq's accounts where 9 tasks wait while 7 of 64 tags are free.
 HELD = "tags=64 used=57 waiting=9\nprocess 7 weight=100 used=57 waiting=9"
 IDLE_DISK = {
@@ -34,6 +39,7 @@ IDLE_DISK = {
     "threads": (),
     "cgroups": {},
     "accounts": "",
+    "full": False,
 }
 
 
@@ -66,6 +72,16 @@ PLANTED = {
     "classes-policy": (
         "priorities-ignored",
         replace(SSD, scheduler="kyber", threads=(Thread("database"), Thread("backup", policy=5))),
+    ),
+    "classes-nvme": ("priorities-ignored", replace(DEEP, threads=CLASSES)),
+    "classes-nvme-deadline": ("priorities-ignored", replace(DEEP, scheduler="mq-deadline", threads=CLASSES)),
+    "batch-small-one-queue": (
+        "batch-small",
+        deadline(replace(DEEP, scheduler="mq-deadline", reads=4000, writes=4000, write_ms=1, full=True), fifo_batch=1),
+    ),
+    "levels-tuned": (
+        "priorities-ignored",
+        replace(SSD, threads=LEVELS, knobs={"front_merges": 0}, queue={"nr_requests": 128}),
     ),
     "tags-deadline": ("tag-starvation", replace(SSD, reads=14000, threads=CLASSES)),
     "tags-deadline-seen": ("tag-starvation", replace(SSD, threads=CLASSES, waiters=2)),
@@ -127,14 +143,13 @@ def test_the_line_mends_it_and_the_other_undoes_it(name: str, tmp_path: Path) ->
     """Typed, the advice is gone; undone, the disk is as it was."""
     _, plant = PLANTED[name]
     [finding] = judged(plant, tmp_path / "found")
-    [line], [undo] = finding.type, finding.undo
-    mended = plant.type(line)
-    assert finding.id not in ids(judged(mended, tmp_path / "mended"))
-    undone = mended.type(undo)
-    if undone.scheduler == plant.scheduler and "queue/scheduler" not in line:
-        assert judged(undone, tmp_path / "undone") == [finding]
-    else:
-        assert undone.scheduler == plant.scheduler
+    [line] = finding.type
+    undone = plant.type(line)
+    assert finding.id not in ids(judged(undone, tmp_path / "mended"))
+    for undo in finding.undo:
+        undone = undone.type(undo)
+    assert undone.settings() == plant.settings()
+    assert judged(undone, tmp_path / "undone") == [finding]
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -143,7 +158,16 @@ def test_a_misconfiguration_that_holds_nothing_back_is_left_alone(name: str, tmp
     _, plant = PLANTED[name]
     assert judged(replace(plant, **IDLE_DISK), tmp_path / "idle") == []  # type: ignore[arg-type]
     one = replace(
-        plant, reads=70, read_kib=4, read_ms=14, writes=0, inside=1, waiters=0, accounts="", threads=LEVELS[:1]
+        plant,
+        reads=70,
+        read_ms=14,
+        writes=0,
+        inside=1,
+        waiters=0,
+        accounts="",
+        full=False,
+        threads=LEVELS[:1],
+        read_kib=4,
     )
     assert judged(one, tmp_path / "one") == []
 
@@ -243,6 +267,49 @@ def test_weights_that_nothing_follows_are_named(scheduler: str, tmp_path: Path) 
         "echo 800 > /sys/fs/cgroup/shop/io.bfq.weight",
         "echo 50 > /sys/fs/cgroup/backup/io.bfq.weight",
     )
+
+
+def test_what_is_typed_is_safe_in_a_shell(tmp_path: Path) -> None:
+    """A cgroup may be called anything."""
+    names = "/two words", "/$(reboot); 'x"
+    plant = replace(SSD, scheduler="bfq", cgroups=dict(zip(names, (WEIGHTS["/shop"], shop("default 50")), strict=True)))
+    [finding] = judged(plant, tmp_path)
+    assert [shlex.split(line) for line in finding.type] == [
+        ["echo", weight, ">", f"/sys/fs/cgroup{name}/io.bfq.weight"]
+        for name, weight in zip(names, ("800", "50"), strict=True)
+    ]
+
+
+def multipath(root: Path) -> None:
+    """A device of dm-multipath with a queue, over sda and sdb."""
+    for path, text in {
+        "dm-0/dev": "253:0",
+        "dm-0/mq/0/nr_tags": "2048",
+        "dm-0/queue/scheduler": "[none] mq-deadline",
+        "dm-0/queue/rotational": "0",
+        "dm-0/stat": " ".join(["0"] * 11),
+        "dm-0/slaves/sda/x": "",
+        "dm-0/slaves/sdb/x": "",
+        "sda/holders/dm-0/x": "",
+        "sdb/holders/dm-0/x": "",
+        "sda/device/queue_depth": "30",
+        "sdb/device/queue_depth": "12",
+    }.items():
+        (root / "sys/block" / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / "sys/block" / path).write_text(text, encoding="utf-8")
+
+
+def test_multipath_orders_above_its_paths(tmp_path: Path) -> None:
+    root = HDD.write(tmp_path, 0.0)
+    multipath(root)
+    assert disks.find("dm-0", root) == "dm-0"
+    disk = disks.read("dm-0", root)
+    assert (disk.depth, disk.hw_tags) == (42, 42)
+    assert set(disks.sample(disk, root).disks) == {"dm-0"}
+    with pytest.raises(UsageError) as refusal:
+        disks.find("sda1", root)
+    assert "sda gets its requests from dm-0" in refusal.value.what
+    assert refusal.value.next_step == "./sluice doctor dm-0"
 
 
 def test_weights_without_bfq_need_the_cost_model(tmp_path: Path) -> None:
@@ -428,7 +495,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
         ("/dev/sdz", "there is no /dev/sdz", "./sluice doctor sda"),
         ("..", "no disk", "./sluice doctor sda"),
         ("dm-0", "dm-0 passes its I/O on to sda, sdb", "./sluice doctor sda"),
-        ("loop0", "loop0 is a loop device", "findmnt -no SOURCE --target '/srv/image'"),
+        ("loop0", "loop0 is a loop device", "findmnt -no SOURCE --target /srv/image "),
         ("zram0", "without a queue", "./sluice doctor sda"),
     ],
 )
