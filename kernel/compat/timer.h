@@ -10,7 +10,8 @@
 /**
  * sluice_hrtimer_setup() - prepare a timer before its first use
  * @timer: the timer
- * @fn: what it calls, in hard interrupt context unless @mode says soft
+ * @fn: what it calls, in hard interrupt context unless @mode says soft; on PREEMPT_RT in soft
+ *	unless @mode says hard
  * @clock: clock id, such as CLOCK_MONOTONIC
  * @mode: as hrtimer_start() will get it
  *

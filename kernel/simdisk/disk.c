@@ -179,7 +179,7 @@ static void disk_run(struct disk *disk, struct list_head *done)
 	if (next == MODEL_NEVER)
 		return;
 	next = max(next, disk_now(disk) + DISK_GAP_NS);
-	hrtimer_start(&disk->timer, ns_to_ktime(disk->epoch + next), HRTIMER_MODE_ABS_HARD);
+	hrtimer_start(&disk->timer, ns_to_ktime(disk->epoch + next), HRTIMER_MODE_ABS);
 }
 
 /* End the requests of commands that are in nobody else's hands. */
@@ -352,7 +352,7 @@ void disk_init(struct disk *disk, const char *name)
 	spin_lock_init(&disk->lock);
 	INIT_LIST_HEAD(&disk->hung);
 	store_init(&disk->store);
-	sluice_hrtimer_setup(&disk->timer, disk_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_HARD);
+	sluice_hrtimer_setup(&disk->timer, disk_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 
 /**
