@@ -100,6 +100,9 @@ def make_source(parent: Path, sublevel: int) -> None:
         archive.add(tree, tree.name)
 
 
+OTHER_DRIVER = "the NVMe driver in /usr/src/linux-source-6.12.tar.xz isn't one that "
+
+
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize(
     ("sublevel", "named", "said"),
@@ -112,6 +115,36 @@ def make_source(parent: Path, sublevel: int) -> None:
     ],
 )
 def test_a_driver_of_another_kernel_is_not_built(sublevel: int, named: str, said: str, tmp_path: Path) -> None:
+    assert said in built(sublevel, named, tmp_path)
+    assert (tmp_path / "out/nvme/pci.c").exists() == bool(named)
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("versions", "named", "said"),
+    [
+        ("linux-source-6.12=6.12.9-1 linux-headers-6.12.9-x=6.12.9-1", "", f"  LEFT    nvme-wrr: {OTHER_DRIVER}"),
+        (
+            "linux-source-6.12=6.12.9-1 linux-headers-6.12.9-x=6.12.9-2",
+            "",
+            "  LEFT    nvme-wrr: linux-source-6.12 is 6.12.9-1, and linux-headers-6.12.9-x is 6.12.9-2; next: upgrade",
+        ),
+        ("linux-source-6.12=6.12.9-1", "", f"  LEFT    nvme-wrr: {OTHER_DRIVER}"),
+        ("linux-source-6.12=1 linux-headers-6.12.9-x=2", "linux-source-6.12.tar.xz", f"sluice: {OTHER_DRIVER}"),
+    ],
+    ids=["same", "other", "unknown", "named"],
+)
+def test_a_driver_of_another_revision_is_not_built(versions: str, named: str, said: str, tmp_path: Path) -> None:
+    query = tmp_path / "bin/dpkg-query"
+    query.parent.mkdir()
+    lines = "".join(f"{known.replace('=', ') echo ')} ;;\n" for known in versions.split())
+    query.write_text(f"#!/bin/sh\ncase $4 in\n{lines}*) exit 1 ;;\nesac\n", encoding="ascii")
+    query.chmod(0o755)
+    assert said in built(9, named, tmp_path)
+
+
+def built(sublevel: int, named: str, tmp_path: Path) -> str:
+    """What source.sh says to a kernel 6.12.9-x where there is a source 6.12.`sublevel`, and programs in bin/."""
     headers, out, source = (tmp_path / name for name in ("headers", "out", "source"))
     (headers / "include/generated/uapi/linux").mkdir(parents=True)
     (headers / "Module.symvers").write_text("0x1\tnvme_init_ctrl\tnvme-core\n", encoding="ascii")
@@ -120,11 +153,16 @@ def test_a_driver_of_another_kernel_is_not_built(sublevel: int, named: str, said
     (out / "nvme").mkdir(parents=True)
     (out / "nvme/pci.c").write_text("int stale;\n", encoding="ascii")
     make_source(source, sublevel)
-    folders = {"/tmp/kernel": modules.SOURCES, "/tmp/headers": headers, "/usr/src": source}
+    (tmp_path / "bin").mkdir(exist_ok=True)
+    folders = {
+        "/tmp/kernel": modules.SOURCES,
+        "/tmp/headers": headers,
+        "/usr/src": source,
+        "/tmp/bin": tmp_path / "bin",
+    }
     box = toolbox.Sandbox(ro=folders, rw={"/tmp/out": out})
     line = f"/tmp/kernel/nvme/source.sh 6.12.9-x /tmp/headers /tmp/out {f'/usr/src/{named}' if named else ''}"
-    assert said in toolbox.run(["sh", "-c", f"{line} 2>&1 || :"], box)
-    assert (out / "nvme/pci.c").exists() == bool(named)
+    return toolbox.run(["sh", "-c", f"PATH=/tmp/bin:$PATH; {line} 2>&1 || :"], box)
 
 
 @pytest.mark.usefixtures("lab")

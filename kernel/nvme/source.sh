@@ -50,6 +50,12 @@ unpack()
 	cp "$tree/Makefile" "$tree/$host/pci.c" "$tree/$host/nvme.h" "$tree/$host/trace.h" "$work"
 }
 
+# version PACKAGE: that of the installed one; nothing if there is none, or no dpkg.
+version()
+{
+	dpkg-query -W -f '${Version}' "$1" 2>/dev/null || :
+}
+
 release=$1 headers=$2 folder=$3 source=${4:-} named=${4:-}
 series=$(echo "$release" | cut -d. -f1,2)
 case $series in
@@ -71,6 +77,11 @@ wanted=$(sed -n 's/^#define LINUX_VERSION_\(MAJOR\|PATCHLEVEL\|SUBLEVEL\) //p' \
 	"$headers/include/generated/uapi/linux/version.h" | paste -sd.)
 [ "$of" = "$wanted" ] || unfit "$source is of Linux $of, and $release is $wanted" \
 	"upgrade both and boot that kernel, or name the source of this one: SOURCE="
+# A sublevel may have several of Debian's revisions, with patches of their own.
+of=$(version "linux-source-$series") wanted=$(version "linux-headers-$release")
+[ -n "$named" ] || [ -z "$of" ] || [ -z "$wanted" ] || [ "$of" = "$wanted" ] ||
+	leave_out "linux-source-$series is $of, and linux-headers-$release is $wanted" \
+		"upgrade both and boot that kernel, or name the source of this one: SOURCE="
 for change in "${0%/*}/pci.patch" "${0%/*}/pci-$series.patch"; do
 	[ -e "$change" ] || continue
 	patch -s -F0 "$work/pci.c" "$change" >"$work/said" 2>&1 || {
