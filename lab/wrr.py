@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -127,19 +128,64 @@ def choose(wanted: str | None, among: Sequence[Controller]) -> Controller:
 
 
 def users(controller: Controller) -> list[str]:
-    """Who uses the controller's disks: what the kernel claims them for, and processes that have them open."""
+    """What uses the controller's disks: the kernel, which claims them or has them open, and processes.
+
+    A file is one of the disks by its device number: its node may have any name, and may be a character device.
+    """
     found = []
     for name in controller.disks():
         try:
             os.close(os.open(f"/dev/{name}", os.O_RDONLY | os.O_EXCL))
         except OSError:
             found.append(f"{name} is {_claim(name)}")
-    paths = {f"/dev/{path.name}" for name in controller.disks() for path in Path("/sys/class/block").glob(f"{name}*")}
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
+    numbers = _numbers(controller.disks())
+    for file, user in _opened_by_kernel():
         with suppress(OSError):
-            if (target := os.readlink(link)) in paths:
-                found.append(f"process {link.parts[2]} has {target} open")
+            if _number(file) in numbers:
+                found.append(f"{file} is open for {user}")
+    for pattern in ("[0-9]*/fd/*", "[0-9]*/map_files/*"):
+        for link in Path("/proc").glob(pattern):
+            with suppress(OSError):
+                if _number(link) in numbers:
+                    found.append(f"process {link.parts[2]} has {os.readlink(link)} open")
+    return list(dict.fromkeys(found))
+
+
+def _opened_by_kernel() -> Iterator[tuple[str, Path]]:
+    """Files that the kernel has open and doesn't claim, and what for: loop devices, and what NVMe's target offers."""
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with suppress(FileNotFoundError):
+            yield _line(path), path.parents[1]
+    for path in Path("/sys/kernel/config/nvmet/subsystems").glob("*/namespaces/*/device_path"):
+        with suppress(FileNotFoundError):
+            if _line(path.with_name("enable")) == "1":
+                yield _line(path), path.parent
+
+
+def _line(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="surrogateescape").rstrip("\n")
+
+
+def _numbers(disks: Sequence[str]) -> set[tuple[bool, int]]:
+    """The device numbers of disks, their partitions and their character devices, and whether each is a block one."""
+    found = set()
+    for name in disks:
+        disk = Path("/sys/block", name)
+        # nvme0n1's character device is ng0n1.
+        other = Path("/sys/class/nvme-generic", name.replace("nvme", "ng", 1))
+        parts = [path.parent for path in disk.glob("*/partition")]
+        for is_block, folder in [(True, disk), *((True, part) for part in parts), (False, other)]:
+            with suppress(FileNotFoundError):
+                major, minor = map(int, _line(folder / "dev").split(":"))
+                found.add((is_block, os.makedev(major, minor)))
     return found
+
+
+def _number(path: str | Path) -> tuple[bool, int] | None:
+    """The device number of a node; None for any other file."""
+    found = os.stat(path)
+    is_block = stat.S_ISBLK(found.st_mode)
+    return (is_block, found.st_rdev) if is_block or stat.S_ISCHR(found.st_mode) else None
 
 
 def _claim(disk: str) -> str:
@@ -235,7 +281,7 @@ def _give(options: argparse.Namespace, driver: str) -> int:
         raise LabError(
             f"{one.name} is in use: {'; '.join(busy)}", "umount, swapoff or end these, then the same command"
         )
-    _load(driver)
+    load(driver, Path("/sys/module"))
     try:
         now = _move(one, driver)
     except BaseException:
@@ -245,6 +291,7 @@ def _give(options: argparse.Namespace, driver: str) -> int:
     print(f"{now.name}: {now.address} is with {driver}, disks: {' '.join(now.disks()) or 'none'}")
     if driver == OURS:
         print(f"  weighted round robin: {now.read('state')}")
+        print("  until the next boot; docs/nvme-wrr.md has a unit that binds it again then")
     return 0
 
 
@@ -265,14 +312,33 @@ def _move(one: Controller, driver: str) -> Controller:
     )
 
 
-def _load(driver: str) -> None:
-    if Path("/sys/module", driver.replace("-", "_")).exists():
+def load(driver: str, modules: Path) -> None:
+    """Load a driver's module; ours with the options that the stock one has, whose source it is built from."""
+    options = module_options(modules, STOCK) if driver == OURS else {}
+    if (modules / driver.replace("-", "_")).exists():
+        own = module_options(modules, driver)
+        if other := [f"{name}={value}" for name, value in options.items() if own.get(name, value) != value]:
+            raise LabError(
+                f"module {driver} is loaded, without the options {' '.join(other)} of the driver that it replaces",
+                f"rmmod {driver}   if it drives nothing else; then the same command",
+            )
         return
-    done = subprocess.run(["modprobe", driver], capture_output=True, text=True, check=False)
+    line = ["modprobe", driver, *(f"{name}={value}" for name, value in options.items())]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(
             f"module {driver} can't be loaded: {done.stderr.strip()}", "make install   with linux-source installed"
         )
+
+
+def module_options(modules: Path, driver: str) -> dict[str, str]:
+    """The options of a loaded driver, as far as they are set and can be read."""
+    found = {}
+    for path in sorted((modules / driver.replace("-", "_") / "parameters").glob("*")):
+        with suppress(OSError):
+            if (value := _line(path)) != "(null)":
+                found[path.name] = value
+    return found
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,30 @@ def test_the_controller_is_the_only_one_or_named() -> None:
         wrr.choose(None, [])
 
 
+def loaded(modules: Path, driver: str, **options: str) -> None:
+    """A module's options, as below /sys/module."""
+    for name, value in options.items():
+        path = modules / driver / "parameters" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{value}\n", encoding="ascii")
+
+
+def test_the_driver_is_loaded_with_the_options_of_the_one_that_it_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    modprobe = tmp_path / "modprobe"
+    modprobe.write_text('#!/bin/sh\necho "$@" >"${0%/*}/said"\n', encoding="ascii")
+    modprobe.chmod(0o755)
+    loaded(tmp_path, "nvme", poll_queues="2", noacpi="N", quirks="(null)")
+    wrr.load(wrr.OURS, tmp_path)
+    assert (tmp_path / "said").read_text(encoding="ascii") == "nvme-wrr noacpi=N poll_queues=2\n"
+    loaded(tmp_path, "nvme_wrr", poll_queues="0", noacpi="N")
+    with pytest.raises(LabError, match="nvme-wrr is loaded, without the options poll_queues=2 of the driver"):
+        wrr.load(wrr.OURS, tmp_path)
+    wrr.load(wrr.STOCK, tmp_path)
+
+
 def test_a_shared_drive_has_another_disk_than_path() -> None:
     assert [wrr.disk_of(path) for path in ("nvme0n1", "nvme0c1n1", "nvme12c10n3")] == ["nvme0n1", "nvme0n1", "nvme12n3"]
 

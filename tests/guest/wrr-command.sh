@@ -39,6 +39,36 @@ modprobe dm-mod
 echo "0 8 linear $DEV 0" | dmsetup create --noudevsync on-it
 expect 3 "in use: nvme0n1 is part of dm-0" bind
 dmsetup remove --noudevsync on-it
+# By another name, as a character device, mapped, below a loop device, as what NVMe's target offers.
+mknod /tmp/node b $((0x$(stat -c %t $DEV))) $((0x$(stat -c %T $DEV)))
+exec 9</tmp/node
+expect 3 "in use: process $$ has /tmp/node open" bind
+exec 9<&-
+exec 9</dev/ng0n1
+expect 3 "in use: process $$ has /dev/ng0n1 open" bind
+exec 9<&-
+python3 -c 'import mmap, os, time
+disk = os.open("/tmp/node", os.O_RDONLY)
+page = mmap.mmap(disk, 4096, prot=mmap.PROT_READ)
+os.close(disk)
+open("/tmp/mapped", "w").close()
+time.sleep(1000)' &
+until [ -e /tmp/mapped ]; do sleep 0.05; done
+expect 3 "in use: process $! has /tmp/node open" bind
+kill $!
+wait $! || true
+modprobe loop
+losetup /dev/loop0 /tmp/node
+expect 3 "in use: /tmp/node is open for /sys/block/loop0" bind
+losetup -d /dev/loop0
+modprobe nvmet
+namespace=/sys/kernel/config/nvmet/subsystems/other/namespaces/1
+mkdir -p "${namespace%/*/*}"
+mkdir "$namespace"
+echo /tmp/node >"$namespace/device_path"
+echo 1 >"$namespace/enable"
+expect 3 "in use: /tmp/node is open for $namespace" bind
+rmdir "$namespace" "${namespace%/*/*}"
 [ "$(basename "$(readlink $BUS/devices/"$PCI"/driver)")" = nvme ] || fail "a controller in use was taken away"
 
 # The module isn't there: it stays where it was.
