@@ -376,6 +376,7 @@ WRR = (
     ("level-ignored", "wrr-pci.h", "req->bio ? req_get_ioprio(req) : 0", "0", "shares"),
     ("others-not-rung", "wrr-pci.h", "\tif (last)\n\t\twrr_ring_siblings(nvmeq);\n", "", "shares"),
     ("forgotten-in-a-reset", "wrr-pci.h", "\tstatus = wrr_tell(dev);\n", "\tstatus = 0;\n", "shares"),
+    ("quarter-of-the-queues", "wrr-pci.h", "min(dev->wrr.stock, WRR_LEVELS * dev->wrr.queues)", "*count", "granted"),
     ("never-demoted", "wrr-pci.h", "return wrr->debt > 0;", "return false;", "urgent"),
     ("never-begun-anew", "wrr-pci.h", " || !wrr->looking", "", "urgent"),
     ("weight-of-nothing", "wrr-pci.h", "!weight[i] || weight[i] > WRR_WEIGHT_MAX", "false", "knobs"),

@@ -389,12 +389,16 @@ static int wrr_without(struct nvme_dev *dev, unsigned int *count, const char *wh
 	return nvme_set_queue_count(&dev->ctrl, count);
 }
 
-/* Whether to try again without, since not one queue has got its siblings. */
-static bool wrr_give_up(struct nvme_dev *dev)
+/*
+ * Whether to try again without, since not one queue has got its siblings: with @count queues then,
+ * as many as were granted and have doorbells.
+ */
+static bool wrr_give_up(struct nvme_dev *dev, unsigned int *count)
 {
 	if (!dev->wrr.on || dev->online_queues > 1)
 		return false;
 	dev->wrr.on = false;
+	*count = min(dev->wrr.stock, WRR_LEVELS * dev->wrr.queues);
 	wrr_say(dev, "off, no I/O queue could be given four submission queues");
 	return true;
 }
@@ -432,6 +436,7 @@ static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 	if (status || (granted & 0xffff) + 1 < WRR_LEVELS)
 		return wrr_without(dev, count,
 				   "off, the controller grants fewer than four submission queues");
+	wrr->stock = min3(*count, (granted & 0xffff) + 1, (granted >> 16) + 1);
 	*count = min3(*count, ((granted & 0xffff) + 1) / WRR_LEVELS, (granted >> 16) + 1);
 	wrr->queues = *count;
 	wrr->on = true;

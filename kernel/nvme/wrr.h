@@ -69,6 +69,7 @@ struct wrr_queue {
  * @on: it has the mechanism, and queues for it; changes with the queues
  * @state: what sysfs says of that
  * @queues: I/O queues that the controller was asked for; siblings' numbers are above
+ * @stock: I/O queues that the stock driver would have of what was granted
  * @level: of each I/O priority class and level; read and written without a lock
  * @weight: of high, medium and low; under @lock
  * @burst: power of two; under @lock
@@ -86,6 +87,7 @@ struct wrr {
 	bool on;
 	const char *state;
 	unsigned int queues;
+	unsigned int stock;
 	u8 level[WRR_CLASSES];
 	unsigned int weight[WRR_WEIGHTS];
 	unsigned int burst;
