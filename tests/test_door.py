@@ -27,8 +27,9 @@ cat /tmp/out/compat/features.h
 def features(
     kernel: kernels.Unpacked, program: str = "pahole", fault: str = "", headers: Mapping[str, Path] | None = None
 ) -> str:
-    """The features.h of a kernel of which `program` gives a view altered by the sed script `fault`, with other `headers`
-    at these paths.
+    """The features.h of a kernel of which `program` gives a view altered by the sed script `fault`.
+
+    headers: at these paths, instead of the kernel's own.
     """
     box = kernel.box()
     own = {"/tmp/kernel": modules.SOURCES, "/tmp/vmlinux": kernel.vmlinux}

@@ -1268,15 +1268,23 @@ RQ_KNOB(cpq_data, adaptive_expire, 0, 1)
 RQ_KNOB(cpq_data, writes_beside_reads, 0, CPQ_BESIDE_MAX)
 
 static sluice_attr_t cpq_attrs[] = {
-	RQ_KNOB_ATTR(read_expire),	 RQ_KNOB_ATTR(write_expire),
-	RQ_KNOB_ATTR(writes_starved),	 RQ_KNOB_ATTR(front_merges),
-	RQ_KNOB_ATTR(fifo_batch),	 RQ_KNOB_ATTR(async_depth),
-	RQ_KNOB_ATTR(prio_aging_expire), RQ_KNOB_ATTR(fore_timeout),
-	RQ_KNOB_ATTR(back_timeout),	 RQ_KNOB_ATTR(slice_idle),
-	RQ_KNOB_ATTR(io_threshold),	 RQ_KNOB_ATTR(cpq_log),
-	RQ_KNOB_ATTR(background),	 RQ_KNOB_ATTR(max_tgroup_io_ratio),
-	RQ_KNOB_ATTR(adaptive_expire),	 RQ_KNOB_ATTR(writes_beside_reads),
-	__ATTR_NULL
+	RQ_KNOB_ATTR(read_expire),
+	RQ_KNOB_ATTR(write_expire),
+	RQ_KNOB_ATTR(writes_starved),
+	RQ_KNOB_ATTR(front_merges),
+	RQ_KNOB_ATTR(fifo_batch),
+	RQ_KNOB_ATTR(async_depth),
+	RQ_KNOB_ATTR(prio_aging_expire),
+	RQ_KNOB_ATTR(fore_timeout),
+	RQ_KNOB_ATTR(back_timeout),
+	RQ_KNOB_ATTR(slice_idle),
+	RQ_KNOB_ATTR(io_threshold),
+	RQ_KNOB_ATTR(cpq_log),
+	RQ_KNOB_ATTR(background),
+	RQ_KNOB_ATTR(max_tgroup_io_ratio),
+	RQ_KNOB_ATTR(adaptive_expire),
+	RQ_KNOB_ATTR(writes_beside_reads),
+	__ATTR_NULL,
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS

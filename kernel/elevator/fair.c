@@ -277,7 +277,8 @@ static unsigned int fair_used(const struct fair_account *account)
  * Whether an account may have one more tag: there is one, and it has less than its
  * part or nobody else has or wants any.
  */
-static __always_inline bool fair_room(const struct fair_tags *tags, const struct fair_account *account)
+static __always_inline bool fair_room(const struct fair_tags *tags,
+				      const struct fair_account *account)
 {
 	unsigned int active = atomic_read(&tags->active), total = READ_ONCE(tags->total);
 	unsigned int used;
@@ -403,7 +404,7 @@ static __always_inline bool fair_plenty(const struct fair_tags *tags)
 
 /* fair_limit() where its first glance told nothing, or that there is no room. */
 static noinline unsigned long fair_limit_slow(struct fair_tags *tags, u64 name, blk_opf_t opf,
-						 struct blk_mq_alloc_data *data)
+					      struct blk_mq_alloc_data *data)
 {
 	struct fair_account *account = fair_hold_any(tags, name);
 	unsigned long began = jiffies;

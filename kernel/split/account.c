@@ -163,6 +163,7 @@ static void split_account_keep(struct split_account *account)
 static struct split_account *split_account_above(struct cgroup_subsys_state *css)
 {
 	struct split_account *account = NULL;
+	unsigned int end;
 	bool delegated;
 	u64 cause;
 
@@ -170,9 +171,8 @@ static struct split_account *split_account_above(struct cgroup_subsys_state *css
 		cause = cause_limited(&css, &delegated);
 		if (!cause)
 			return NULL;
-		account = split_account_find(cause) ?:
-			  split_account_add(cause, css,
-					    delegated ? SPLIT_ACCOUNTS_DELEGATED : SPLIT_ACCOUNTS);
+		end = delegated ? SPLIT_ACCOUNTS_DELEGATED : SPLIT_ACCOUNTS;
+		account = split_account_find(cause) ?: split_account_add(cause, css, end);
 	}
 	return account;
 }
@@ -187,8 +187,7 @@ static struct split_account *split_account_meet(void)
 	if (account && refcount_inc_not_zero(&account->refs))
 		return account;
 	cause = cause_meet(&css);
-	account = split_account_find(cause) ?:
-		  split_account_add(cause, css, SPLIT_ACCOUNTS_SHARED);
+	account = split_account_find(cause) ?: split_account_add(cause, css, SPLIT_ACCOUNTS_SHARED);
 	if (!account)
 		return split_account_above(css) ?: split_account_get(&split_others);
 	split_account_keep(account);

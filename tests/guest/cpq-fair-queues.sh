@@ -17,7 +17,7 @@ readers() {
 
 # settle PROCESS THREADS: wait until it has so many.
 settle() {
-	until [ "$(ls "/proc/$1/task" | wc -l)" -gt "$2" ]; do
+	until [ "$(awk '$1 == "Threads:" { print $2 }' "/proc/$1/status")" -gt "$2" ]; do
 		sleep 0.1
 	done
 }

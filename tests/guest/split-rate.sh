@@ -17,7 +17,7 @@ keeps_rate() {
 	bytes=$(sed -n 's/^\([0-9]*\) bytes.*/\1/p' /tmp/said)
 	echo "$1: $bytes bytes in $SECONDS_EACH s"
 	[ "${bytes:-0}" -gt 0 ] || fail "$1 reads nothing: $(cat /tmp/said)"
-	[ "$bytes" -le $((RATE * SECONDS_EACH / 20 * 21 + RATE / 10)) ] ||
+	[ "$bytes" -le $((RATE * SECONDS_EACH * 21 / 20 + RATE / 10)) ] ||
 		fail "$1 reads $bytes bytes in $SECONDS_EACH s: $(cat /sys/kernel/debug/block/simdisk-d0/sched/buckets)"
 }
 
