@@ -50,7 +50,9 @@ def judgements() -> Sequence[Judgement]:
 def figures(cells: Sequence[Cell]) -> list[Figure]:
     """A table of each rank's part, of the schedulers that have all cells."""
     there = {(cell.scheduler, cell.variant) for cell in cells}
-    schedulers = [name for name, variant in sorted(there) if variant == "all" and all((name, rank) in there for rank in RANKS)]
+    schedulers = [
+        name for name, variant in sorted(there) if variant == "all" and all((name, rank) in there for rank in RANKS)
+    ]
     rows = []
     for scheduler in schedulers:
         beside = find(cells, DEVICE, scheduler, "all")
@@ -62,7 +64,7 @@ def figures(cells: Sequence[Cell]) -> list[Figure]:
         return []
     columns = ("scheduler", "be 0 IOPS", "its p99", "be 4 MB/s", "idle MB/s", *(f"{name} %" for name in RANKS.values()))
     text = (
-        "4 KiB reads at depth 4 of best effort 0, 16 KiB random reads and writes at depth 16 of best effort 4 and 128 KiB "
-        "reads at depth 32 of the idle class. p99 in ms; per cent of what the rank does alone."
+        "4 KiB reads at depth 4 of best effort 0, 16 KiB random reads and writes at depth 16 of best effort 4 and "
+        "128 KiB reads at depth 32 of the idle class. p99 in ms; per cent of what the rank does alone."
     )
     return [Figure("ranks", "Three ranks", text, (Table("Three ranks side by side", columns, tuple(rows)),), True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from lab.analysis import Judgement, find, ratio
 from lab.figure import Figure, Table, number
@@ -44,7 +45,7 @@ def _of(device: str) -> Iterator[Judgement]:
             f"{said}: the reads' {quantile} latency, relative to that alone",
             "≤",
             limit,
-            lambda cells, quantile=quantile: slower(cells, device, quantile),
+            partial(slower, device=device, quantile=quantile),
         )
     yield Judgement(
         f"{device}-backup",
@@ -59,8 +60,8 @@ def figures(cells: Sequence[Cell]) -> list[Figure]:
     """A table for each device."""
     devices = dict.fromkeys(cell.device for cell in cells if cell.variant == "both")
     text = (
-        "A real-time read of 4 KiB each 25 ms, beside two jobs of the idle class that read 128 KiB at depth 64. Latency "
-        "in ms from submission; the backup in MB/s."
+        "A real-time read of 4 KiB each 25 ms, beside two jobs of the idle class that read 128 KiB at depth 64. "
+        "Latency in ms from submission; the backup in MB/s."
     )
     tables = tuple(Table(f"A sparse reader on {device}", COLUMNS, tuple(_rows(cells, device))) for device in devices)
     return [Figure("sparse", "A sparse reader", text, tables, True)]

@@ -267,8 +267,7 @@ static inline void sluice_wake_for_tags(struct request_queue *q)
  */
 #define SLUICE_WITHOUT_WBT 1
 
-static inline void sluice_flag_wbt(struct request_queue *q, struct elevator_queue *eq,
-				   bool without)
+static inline void sluice_flag_wbt(struct request_queue *q, struct elevator_queue *eq, bool without)
 {
 #if defined(SLUICE_HAS_WBT_QUEUE_FLAG)
 	(without ? blk_queue_flag_set : blk_queue_flag_clear)(QUEUE_FLAG_DISABLE_WBT_DEF, q);

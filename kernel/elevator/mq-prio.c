@@ -306,8 +306,7 @@ static unsigned long mqp_hold(const struct mqp_data *mqp)
 /* The rank has requests, or stays away for no longer than is worth waiting for. */
 static bool mqp_held_for(const struct mqp_rank *r, unsigned long hold)
 {
-	return mqp_has_requests(r) ||
-	       (r->think <= hold << MQP_THINK_SHIFT && mqp_active(r, hold));
+	return mqp_has_requests(r) || (r->think <= hold << MQP_THINK_SHIFT && mqp_active(r, hold));
 }
 
 /* A request comes: of a rank that had none that tells how long it stays away. */
@@ -362,7 +361,7 @@ static unsigned int mqp_lower_issued(const struct mqp_data *mqp, unsigned int to
 
 /* Throughput */
 
-/* Takes a completion into a window; returns the device's time for a MiB when it has @size, else 0. */
+/* Takes a completion into a window; returns the time for a MiB when it has @size, else 0. */
 static u64 mqp_window_add(struct mqp_window *w, u64 now, unsigned int bytes, unsigned int size)
 {
 	u64 mib_ns;
@@ -417,6 +416,7 @@ static void mqp_learn_limit(struct mqp_rank *r, u64 mib_ns)
 	r->limit_mib_ns = mib_ns;
 	r->trying = more ? 2 * r->limit : r->limit / 2;
 }
+
 /* Queueing */
 
 static void mqp_set_state(struct request *rq, enum mqp_state state)
