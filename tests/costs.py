@@ -74,7 +74,7 @@ def read() -> dict[str, float]:
 def write(costs: dict[str, Cost]) -> None:
     """Keep what tests took; one that used a kept pass has shown nothing."""
     place().parent.mkdir(parents=True, exist_ok=True)
-    part = place().with_suffix(".part")
+    part = place().with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps({**read(), **{name: cost.wall_s for name, cost in costs.items() if not cost.kept}}))
     part.rename(place())
 

@@ -62,7 +62,7 @@ TWO = DEEP.replace("iodepth=16", "iodepth=64")
 MIXED = f"{DEEP} --name=w --rw=randwrite --iodepth=16"
 ONE = "--direct=1 --ioengine=psync --bs=4k --rw=randread --name=one"
 SEQUENTIAL = "--ioengine=psync --rw=read --bs=64k --name=reader"
-THINKER = "--direct=1 --ioengine=psync --bs=4k --rw=randread --name=thinker --prio=0 --thinktime=30ms --numjobs=8"
+THINKER = "--direct=1 --ioengine=psync --bs=4k --rw=randread --name=thinker --prio=0 --thinktime=60ms --numjobs=8"
 DIRECT_RUN = "--direct=1 --ioengine=libaio --rw=read --bs=128k --iodepth=8 --name=reader"
 
 
