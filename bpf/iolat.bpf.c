@@ -877,7 +877,7 @@ static void add_stage(__u32 row, enum stage stage, __u64 value, __u32 weight)
 		add(histogram, value, weight);
 }
 
-/* Count an I/O whose stages are added up: who reads the cell first has all that it counts. */
+/* Count an I/O whose stages are added up: a reader that finds the count finds the sums too. */
 static void add_cell(struct iolat_cell *cell, const struct iolat_io *io)
 {
 	__sync_fetch_and_add(&cell->bytes, (__u64)io->bytes * io->weight);
