@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -515,7 +516,8 @@ def test_planted_bug_is_caught(built: Path, tmp_path: Path, monkeypatch: pytest.
         found = evidence(replace(sound, files=files), told.dmesg)
         assert bug.is_caught(found), found
 
-    judge = passes.contents(Path(__file__), Path(__file__).with_name("test_guest.py"))
+    # What other bugs there are doesn't matter to this one.
+    judge = (inspect.getsource(part) for part in (Bug, build, evidence, complaints))
     passes.once(check, job.key(sound), spoil(bug), repr(bug), *judge)
 
 
