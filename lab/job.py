@@ -35,7 +35,8 @@ class Job:
 
     `script` is run with `sh -eu` in /job, where `files` lie; what it writes below /out comes back.
     `cpu_limit_s` is in CPU seconds of the host: past them the guest counts as hung. `nvme` has the properties of
-    an NVMe controller that the guest is to have (lab.nvme).
+    an NVMe controller that the guest is to have (lab.nvme). With `race` it runs off the virtual clock, on CPUs that
+    race: the one kind of job that isn't a pure function.
     """
 
     kernel: str
@@ -44,6 +45,12 @@ class Job:
     cpus: int = 1
     cpu_limit_s: float = CPU_LIMIT_S
     nvme: str = ""
+    race: bool = False
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it runs on."""
+        return machine.get(self.kernel, self.cpus, qemu.RACE if self.race else qemu.TCG)
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ class Outcome:
 def key(job: Job) -> str:
     """Names everything that determines a job's outcome, the saved machine included."""
     hardware = [*_accel, *([job.nvme, nvme.emulator().name] if job.nvme else [])]
-    return cache.key(machine.get(job.kernel, job.cpus).identity, " ".join(hardware), pack(job))
+    return cache.key(job.machine.identity, " ".join(hardware), pack(job))
 
 
 def repeat(job: Job) -> str:
@@ -118,14 +125,14 @@ def run_many(
     jobs: Sequence[Job], parallel: int = 2, done: Callable[[int, Outcome], None] | None = None
 ) -> list[Outcome]:
     """Run jobs side by side, in order of their list; `done` hears of each as it ends. The first error ends all."""
-    machines = {(job.kernel, job.cpus): machine.get(job.kernel, job.cpus) for job in jobs}
+    machines = {(job.kernel, job.cpus, job.race): job.machine for job in jobs}
 
     async def all_jobs() -> list[Outcome]:
         slots = asyncio.Semaphore(parallel)
 
         async def one(number: int, job: Job) -> Outcome:
             async with slots:
-                outcome = await run_on(machines[job.kernel, job.cpus], job)
+                outcome = await run_on(machines[job.kernel, job.cpus, job.race], job)
             if done:
                 done(number, outcome)
             return outcome
@@ -184,7 +191,7 @@ def _tar(files: Mapping[str, bytes]) -> bytes:
 
 def prepare(saved: Machine, job: Job, run_folder: Path) -> qemu.Guest:
     """A guest that will find the job's files when it goes on."""
-    guest = saved.guest(run_folder, _accel, job.nvme)
+    guest = saved.guest(run_folder, _accel == qemu.KVM, job.nvme)
     guest.create_exchange()
     data = pack(job)
     if len(data) > qemu.EXCHANGE_BYTES:

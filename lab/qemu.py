@@ -28,8 +28,10 @@ TCG: tuple[str, ...] = (
     *("-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm"),
 )
 KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
+# Off the virtual clock: each CPU is a thread of the host's, and time is the host's. So CPUs really race.
+RACE: tuple[str, ...] = ("-accel", "tcg,thread=multi,tb-size=1024", "-cpu", "max,-erms,-fsrm")
 # Keeps the main thread out while the CPU executes, without which runs on a busy host differ by some nanoseconds; and
-# ends QEMU with the process that controls it.
+# ends QEMU with the process that controls it. Where each CPU has a thread of its own it does only the latter.
 LOCK = Path(__file__).with_name("qemu-lock.c")
 # SIGXCPU, as bubblewrap reports it.
 CPU_SPENT = 128 + 24
@@ -161,9 +163,10 @@ def line(
 ) -> list[str]:
     """The whole command line; the kernel sends SIGXCPU after `limit_s` seconds of CPU time.
 
-    QEMU's threads take turns all the time: on one processor a run takes about half as long as on two. QEMU ends when
-    the other end of `control`, the socket that QMP runs on, is closed: bubblewrap asks the kernel to end it with its
-    parent, but only after it has started, and a parent killed before that would leave a guest that runs for ever.
+    On the virtual clock QEMU's threads take turns all the time: on one processor a run takes about half as long as on
+    two. QEMU ends when the other end of `control`, the socket that QMP runs on, is closed: bubblewrap asks the kernel
+    to end it with its parent, but only after it has started, and a parent killed before that would leave a guest that
+    runs for ever.
     """
     limit = max(1, int(limit_s))
     script = '"$@"; status=$?; times >/tmp/run/times; exit $status'
@@ -181,7 +184,8 @@ async def start(
 ) -> AsyncIterator[Process]:
     """Start QEMU with a control channel; it is gone when the block ends, however it ends."""
     ours, theirs = socket.socketpair()
-    with nullcontext(os.sched_getaffinity(0)) if guest.accel == KVM else cache.processors() as where:
+    free = guest.accel in (KVM, RACE)
+    with nullcontext(os.sched_getaffinity(0)) if free else cache.processors() as where:
         child = await asyncio.create_subprocess_exec(
             *line(guest, theirs.fileno(), extra, limit_s, box or guest.box(), where),
             pass_fds=[theirs.fileno()],

@@ -58,7 +58,7 @@ def _interactive(one: Job) -> Job:
 
 
 async def _run(prompt: Job) -> None:
-    saved = machine.get(prompt.kernel, prompt.cpus)
+    saved = prompt.machine
     with cache.scratch() as folder:
         guest = qemu.in_real_time(job.prepare(saved, prompt, folder))
         terminal = ("-chardev", "stdio,id=terminal,signal=off", "-serial", "chardev:terminal")

@@ -5,7 +5,8 @@ The head of a script may say: `# modules: cpq` (Sluice's that it loads, besides 
 `# kernels: 6.12` (only there), `# each` (on each kernel also in make check, else only on the default one),
 `# schedulers: mq-prio cpq` (with each, as $SCHEDULER), `# cpus: 2`, `# limit: 3600` (CPU seconds), `# full` (long),
 `# dmesg: PATTERN` (complaints that the test provokes), `# debug` (where there may be a deadlock: on the debug kernel
-too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long).
+too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long),
+`# race: too` (also off the virtual clock, on RACE_CPUS CPUs that really race, which is long) or `# race: only`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from lab.image import GUEST
 
 # CPU seconds that a guest with the debug kernel takes for one of another.
 DEBUG_SLOWER = 6
+# CPUs of a guest off the virtual clock: each is a thread, and takes CPU seconds also while it waits for another.
+RACE_CPUS = 4
 LAB = GUEST.parent
 WITH = LAB / "with.sh"
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
@@ -40,11 +43,12 @@ class Head:
     debug: bool = False
     dmesg: str = ""
     nvme: str = ""
+    race: str = ""
 
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|dmesg|nvme): (.+)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|dmesg|nvme|race): (.+)$", text, re.MULTILINE))
     words = re.findall(r"^# (each|full|debug)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("modules", "").split()),
@@ -57,6 +61,7 @@ def head(text: str) -> Head:
         "debug" in words,
         said.get("dmesg", ""),
         said.get("nvme", ""),
+        said.get("race", ""),
     )
 
 
@@ -68,30 +73,34 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
     return [line for line in trouble if not (expected and re.search(expected, line))]
 
 
-def is_long(told: Head, kernel: str) -> bool:
+def is_long(told: Head, kernel: str, race: bool = False) -> bool:
     """Whether only check-full runs it."""
-    return told.full or bool(told.nvme) or not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
+    if told.full or told.nvme or (race and told.race == "too"):
+        return True
+    return not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
 
 
 def cases() -> list[object]:
-    """Each script with each kernel and scheduler that it asks for."""
+    """Each script with each kernel and scheduler that it asks for, on the virtual clock, off it, or both."""
     marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
     return [
         pytest.param(
             script,
             kernel,
             scheduler,
-            id="-".join(filter(None, (script.stem, scheduler, kernel))),
-            marks=[pytest.mark.limit(told.limit), *([pytest.mark.full] if is_long(told, kernel) else [])],
+            race,
+            id="-".join(filter(None, (script.stem, scheduler, kernel, "race" if race else ""))),
+            marks=[pytest.mark.limit(told.limit), *([pytest.mark.full] if is_long(told, kernel, race) else [])],
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
         for kernel in (*told.kernels, *([kernels.DEBUG.name] if told.debug else []))
+        for race in {"": [False], "too": [False, True], "only": [True]}[told.race]
     ]
 
 
-def make_job(script: Path, kernel: str, scheduler: str = "") -> job.Job:
-    """A script's job, with the modules and programs that it needs and no others."""
+def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False) -> job.Job:
+    """A script's job, with the modules and programs that it needs and no others; off the virtual clock, with `race`."""
     text = script.read_text(encoding="utf-8")
     told = head(text)
     files = modules.needed(modules.build(kernel), ["simdisk", *told.modules, *filter(None, [scheduler])])
@@ -101,16 +110,17 @@ def make_job(script: Path, kernel: str, scheduler: str = "") -> job.Job:
         files["with.sh"] = WITH.read_bytes()
     if told.nvme:
         files |= {f"lab/{name}": (LAB / name).read_bytes() for name in ("__init__.py", "errors.py", "wrr.py")}
-    limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1)
-    return job.Job(kernel, f"SCHEDULER={scheduler}\n{text}" if scheduler else text, files, told.cpus, limit, told.nvme)
+    limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1) * (RACE_CPUS if race else 1)
+    text = f"SCHEDULER={scheduler}\n{text}" if scheduler else text
+    return job.Job(kernel, text, files, RACE_CPUS if race else told.cpus, limit, told.nvme, race)
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("script", "kernel", "scheduler"), cases())
-def test_guest(script: Path, kernel: str, scheduler: str) -> None:
+@pytest.mark.parametrize(("script", "kernel", "scheduler", "race"), cases())
+def test_guest(script: Path, kernel: str, scheduler: str, race: bool) -> None:
     """Run one script in one guest."""
     told = head(script.read_text(encoding="utf-8"))
-    one = make_job(script, kernel, scheduler)
+    one = make_job(script, kernel, scheduler, race)
     outcome = passes.outcome(one)
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:
@@ -122,8 +132,8 @@ def test_guest(script: Path, kernel: str, scheduler: str) -> None:
 
 def test_head_is_read() -> None:
     text = "#!/bin/sh\n# modules: afq wrr\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# limit: 3600\n# each\n"
-    text += "# full\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n"
-    wanted = Head(("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, True, "I/O error", "wrr=on")
+    text += "# full\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n"
+    wanted = Head(("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, True, "I/O error", "wrr=on", "too")
     assert head(text) == wanted
     assert head("echo") == Head()
 
@@ -134,6 +144,11 @@ def test_other_kernels_are_long_but_for_what_is_for_each() -> None:
     assert [is_long(Head(each=True, debug=True), name) for name in ("6.1", "6.12", debug)] == [False, False, True]
     assert is_long(Head(full=True, each=True), "6.12")
     assert is_long(Head(nvme="wrr=on"), "6.12")
+
+
+def test_what_also_races_is_long() -> None:
+    assert [is_long(Head(race="too"), "6.12", race) for race in (False, True)] == [False, True]
+    assert not is_long(Head(race="only"), "6.12", race=True)
 
 
 def test_complaints_are_found_and_excused() -> None:
