@@ -1459,8 +1459,8 @@ static void afq_exit_sched(struct elevator_queue *eq)
 	struct afq_data *afq = eq->elevator_data;
 	struct afq_client *client, *next;
 
-	split_detach(afq->device);
 	timer_shutdown_sync(&afq->tick);
+	split_detach(afq->device);
 	hrtimer_cancel(&afq->timer);
 	afq_check_books(afq);
 	list_for_each_entry_safe(client, next, &afq->known, known)

@@ -497,8 +497,9 @@ void split_detach(struct split_device *device)
 	spin_lock(&split_devices_lock);
 	hlist_del_rcu(&device->node);
 	spin_unlock(&split_devices_lock);
-	split_set_closed(device, SPLIT_NONE);
+	/* Pairs with split_close(): what is closed meanwhile is opened there, or here. */
 	WRITE_ONCE(device->state, SPLIT_DETACHED);
+	split_set_closed(device, SPLIT_NONE);
 	synchronize_rcu();
 	split_wake_all(device, split_claim);
 	split_hooks_off(device->ops->more);
@@ -682,6 +683,7 @@ static void __exit split_exit(void)
 	rcu_barrier();
 	split_accounts_exit();
 	WARN_ON_ONCE(!causes_destroy(split_causes));
+	WARN_ON_ONCE(atomic_read(&split_closed_devices));
 }
 
 module_init(split_init);

@@ -1333,8 +1333,8 @@ static void dl_exit_sched(struct elevator_queue *eq)
 
 	sluice_enable_wbt(dl->q, eq);
 	cause_file_hear_no_more(&dl->listener);
-	split_detach(dl->device);
 	timer_shutdown_sync(&dl->tick);
+	split_detach(dl->device);
 	hrtimer_cancel(&dl->timer);
 	dl_check_books(dl);
 	dl_free(dl);

@@ -204,8 +204,8 @@ static void noop_exit_sched(struct elevator_queue *eq)
 {
 	struct noop_data *noop = eq->elevator_data;
 
-	split_detach(noop->device);
 	timer_shutdown_sync(&noop->answer);
+	split_detach(noop->device);
 	fifo_exit_sched(eq);
 }
 

@@ -322,8 +322,8 @@ struct split_device *split_attach(struct request_queue *q, const struct split_op
  * split_detach() - the end of what split_attach() began
  * @device: what it returned
  *
- * From exit_sched, before the policy's data goes.  Sleeps.  drop() is called for each held
- * call.
+ * From exit_sched, before the policy's data goes, and after its timers that use the device are
+ * shut down.  Sleeps.  drop() is called for each held call.
  */
 void split_detach(struct split_device *device);
 

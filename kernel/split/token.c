@@ -930,8 +930,8 @@ static void token_exit_sched(struct elevator_queue *eq)
 {
 	struct token_data *token = eq->elevator_data;
 
-	split_detach(token->device);
 	timer_shutdown_sync(&token->tick);
+	split_detach(token->device);
 	token_check_books(token);
 	token_free(token);
 }
