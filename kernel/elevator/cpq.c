@@ -1035,7 +1035,8 @@ static void cpq_leave(struct request *rq)
 		WRITE_ONCE(cpq->writes_held, false);
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 	}
-	if (competing)
+	/* Or asked too early: what was held since then, because of it, finds its end here. */
+	if (competing || cpq_competing(cpq))
 		cpq_account(cpq, rq, queue - cpq->queue);
 }
 
