@@ -31,13 +31,14 @@ load() {
 }
 
 # disk PROFILE [PARAMETER=VALUE…]: power a simulated disk up. A second one: DISK=d1 disk …
-# Sets DEV (its device) and Q (its queue in sysfs).
+# On CPUs that race each has a hardware queue. Sets DEV (its device) and Q (its queue in sysfs).
 disk() {
 	load simdisk
 	_disk=${DISK:-d0}
 	_config=/sys/kernel/config/simdisk/$_disk
 	mkdir "$_config"
 	echo "$1" >"$_config/profile"
+	[ -z "${RACE-}" ] || nproc >"$_config/queues"
 	shift
 	for _setting; do
 		echo "${_setting#*=}" >"$_config/${_setting%%=*}" || fail "simdisk refuses $_setting"
@@ -114,7 +115,7 @@ hold() {
 
 # wait_held NUMBER [KIND]: until so many calls are held, and no more.
 wait_held() {
-	for _ in $(seq 200); do
+	for _ in $(seq 3000); do
 		_held=$(grep -c "^simdisk-${_disk} ${2-}" /sys/kernel/debug/split/held) || true
 		[ "$_held" != "$1" ] || return 0
 		sleep 0.01

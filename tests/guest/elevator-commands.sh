@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# race: too
 # Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.
 . ./lib.sh
 
@@ -16,22 +17,31 @@ flow() {
 	[ "$(count "$1" "$2")" -gt 0 ] || fail "$name: no block_$1 of kind '$2'"
 }
 
-# every_command: beside reads and writes of two ranks.
+reads() {
+	awk '{ print $1 }' "/sys/block/${DEV#/dev/}/stat"
+}
+
+# every_command [SECONDS]: beside reads and writes of two ranks, which go on for so long afterwards.
 every_command() {
+	before=$(reads)
 	echo >$tracing/trace
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=8 --bs=4k --size=4m --output=/out/fio \
-		--name=high --prioclass=1 --rw=randread --time_based --runtime=1 --rate_iops=1000 \
-		--name=low --prioclass=3 --rw=randwrite --time_based --runtime=1 --fsync=8 --verify=crc32c \
-		--verify_backlog=8 --offset=4m &
+		--time_based --runtime=6000 --trigger-file=/tmp/enough --name=high --prioclass=1 --rw=randread --rate_iops=1000 \
+		--name=low --prioclass=3 --rw=randwrite --fsync=8 --verify=crc32c --verify_backlog=8 --offset=4m &
 	load=$!
-	sleep 0.5
+	until [ "$(reads)" -gt $((before + 300)) ]; do
+		kill -0 $load || fail "$name: the load ended early: $(cat /out/fio)"
+		sleep 0.05
+	done
 	for _ in 1 2 3; do
 		dd if=/dev/zero of="$DEV" bs=4k count=1 oflag=direct,dsync status=none
 		blkdiscard -f -o 0 -l 1m "$DEV" 2>/dev/null
 		blkdiscard -f -z -o 0 -l 1m "$DEV" 2>/dev/null
 		[ ! -e "/sys/block/${DEV#/dev/}/device/rescan" ] || echo 1 >"/sys/block/${DEV#/dev/}/device/rescan"
 	done
-	kill -0 $load || fail "$name: the load ended early"
+	sleep "${1:-0.5}"
+	kill -0 $load || fail "$name: the load ended early: $(cat /out/fio)"
+	touch /tmp/enough # which fio removes
 	wait $load || fail "$name: $(cat /out/fio)"
 	cp $tracing/trace /out/trace-$name
 	flow rq_issue ' FF\? '
@@ -55,7 +65,7 @@ flow rq_issue ' WFS\? '
 
 name=scsi
 load sd_mod
-modprobe scsi_debug dev_size_mb=16 ndelay=200000 max_queue=8 lbpu=1 lbpws=1
+modprobe scsi_debug dev_size_mb=16 ndelay=200000 max_queue=8 submit_queues="$(nproc)" lbpu=1 lbpws=1
 for _ in $(seq 50); do
 	DEV=/dev/$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null) || :
 	[ ! -b "$DEV" ] || break
@@ -76,3 +86,12 @@ scheduler "$SCHEDULER"
 echo 256 >/sys/bus/pseudo/drivers/scsi_debug/opts
 every_command
 flow rq_requeue ' R'
+
+# Every 99th command is lost: when its second is over it is aborted, and comes again.
+name=scsi-lost
+scheduler "$SCHEDULER"
+echo 1 >"/sys/block/${DEV#/dev/}/device/timeout"
+echo 4 >/sys/bus/pseudo/drivers/scsi_debug/opts
+echo 99 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
+every_command 2.5
+flow rq_requeue ' [RW]'

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
+# race: too
 # Several hardware queues, drivers that sleep, shared tags, a disk that takes one request for all of its hardware queues;
 # zoned devices where the kernel orders their writes.
 . ./lib.sh
@@ -26,13 +27,13 @@ write_and_verify() {
 		--name=none --size=16m --offset=32m || fail "$*: $(cat /out/fio)"
 }
 
-modprobe null_blk nr_devices=0
+modprobe null_blk nr_devices=0 submit_queues="$(nproc)" poll_queues=0
 config=/sys/kernel/config/nullb/nullb0
-for settings in "submit_queues=2 hw_queue_depth=4" "submit_queues=2 blocking=1" "shared_tags=1 submit_queues=2"; do
-	# shellcheck disable=SC2086  # words on purpose
-	null $settings
+queues=$(nproc)
+for setting in hw_queue_depth=4 blocking=1 shared_tags=1; do
+	null submit_queues="$queues" $setting
 	set -- "$Q"/../mq/*
-	[ $# = 2 ] || fail "$settings: hardware queues $*"
+	[ $# = "$queues" ] || fail "$setting: hardware queues $*"
 	scheduler "$SCHEDULER"
 	write_and_verify --rw=randwrite
 	scheduler none
@@ -40,7 +41,7 @@ for settings in "submit_queues=2 hw_queue_depth=4" "submit_queues=2 blocking=1" 
 	rmdir $config
 done
 
-# More queues than CPUs, few tags in each.
+# More queues than CPUs where there are two, few tags in each.
 disk nvme queues=4 queue_depth=2 slots=4
 scheduler "$SCHEDULER"
 write_and_verify --rw=randwrite
@@ -48,26 +49,32 @@ write_and_verify --rw=randwrite
 # Each CPU has a hardware queue, and the disk takes one request: the read of CPU 1 waits in its queue until the read of CPU 0
 # has ended, and that runs it. mq-deadline's flag, that running one queue is enough, may not stay behind.
 load sd_mod
-modprobe scsi_debug dev_size_mb=16 submit_queues=2 ndelay=100000000
+modprobe scsi_debug dev_size_mb=16 submit_queues="$queues" ndelay=100000000
 until DEV=/dev/$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null) && [ -b "$DEV" ]; do
 	sleep 0.1
 done
 Q=/sys/block/${DEV#/dev/}/queue
 set -- "$Q"/../mq/*
-[ $# = 2 ] || fail "scsi_debug: hardware queues $*"
+[ $# = "$queues" ] || fail "scsi_debug: hardware queues $*"
 echo 1 >"$Q/../device/queue_depth"
 scheduler mq-deadline
 scheduler "$SCHEDULER"
-for cpu in 0 1; do
-	taskset -c $cpu dd if="$DEV" of=/dev/null bs=4k count=1 skip=$((cpu * 64)) iflag=direct status=none &
+readers=
+for cpu in $(seq 0 $((queues - 1))); do
+	taskset -c "$cpu" dd if="$DEV" of=/dev/null bs=4k count=1 skip=$((cpu * 64)) iflag=direct status=none &
+	readers="$readers $!"
 	sleep 0.02
 done
-sleep 1
-! kill -0 $! 2>/dev/null || fail "a read waits for ever in the other hardware queue"
-wait
+for reader in $readers; do
+	for _ in $(seq 100); do
+		kill -0 "$reader" 2>/dev/null || continue 2
+		sleep 0.1
+	done
+	fail "a read waits for ever in another hardware queue"
+done
 scheduler none
 
-null zoned=1 zone_size=4 size=64 submit_queues=2
+null zoned=1 zone_size=4 size=64 submit_queues="$queues"
 if [ -e /sys/kernel/debug/block/nullb0/zone_wplugs ] || [ "$SCHEDULER" = cpq ]; then
 	scheduler "$SCHEDULER"
 	write_and_verify --rw=write --zonemode=zbd

@@ -3,35 +3,49 @@
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
 # each
+# race: too
 # dmesg: I/O error
 # The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.
 . ./lib.sh
 
 config=/sys/kernel/config/simdisk/d0
 
-# start_load SECONDS
+# started: the number of requests that the drive has begun.
+started() {
+	awk '$1 == "read" || $1 == "write" { sum += $2 } END { print sum }' $config/stats
+}
+
+# start_load: what lasts until told that it is enough, or until the drive is gone.
 start_load() {
+	before=$(started)
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --rw=randrw --bsrange=4k-64k \
-		--fsync=32 --size=64m --time_based --runtime="$1" --output=/out/fio --name=high --prioclass=1 \
+		--fsync=32 --size=64m --time_based --runtime=6000 --trigger-file=/tmp/enough --output=/out/fio \
+		--name=high --prioclass=1 \
 		--name=middle --numjobs=2 --prioclass=2 --prio=3 --name=low --prioclass=3 >/dev/null 2>&1 &
 	load=$!
-	sleep 0.6
-	kill -0 $load || fail "$profile: the load ended early"
+	until [ $(($(started) - before)) -gt 100 ]; do
+		kill -0 $load || fail "$profile: the load ended early: $(cat /out/fio)"
+		sleep 0.05
+	done
 }
 
 for profile in ssd hdd nvme; do
 	disk $profile sectors=262144
 	scheduler "$SCHEDULER"
-	start_load 1
+	start_load
 	for _ in 1 2 3; do
-		echo 0 >/sys/devices/system/cpu/cpu1/online
-		sleep 0.1
-		echo 1 >/sys/devices/system/cpu/cpu1/online
-		sleep 0.1
+		for value in 0 1; do
+			for cpu in /sys/devices/system/cpu/cpu[1-9]; do
+				echo $value >"$cpu/online"
+			done
+			sleep 0.1
+		done
 	done
+	kill -0 $load || fail "$profile: the load ended early: $(cat /out/fio)"
+	touch /tmp/enough # which fio removes
 	wait $load || fail "$profile: the load did not survive a CPU's going: $(cat /out/fio)"
 
-	start_load 60
+	start_load
 	echo 0 >$config/power
 	if wait $load; then
 		fail "$profile: the load did not notice"

@@ -4,6 +4,7 @@
 # cpus: 2
 # each
 # debug
+# race: too
 # Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
 . ./lib.sh
 
@@ -11,7 +12,7 @@
 start_load() {
 	job="--rw=randwrite --bsrange=4k-64k --iodepth=16 --size=2m --verify=crc32c --verify_backlog=32 --fsync=16"
 	# shellcheck disable=SC2086  # words on purpose
-	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --time_based --runtime=60 --verify_fatal=1 \
+	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --time_based --runtime=6000 --verify_fatal=1 \
 		--trigger-file=/tmp/enough --output=/out/fio \
 		--name=rt $job --prioclass=1 --prio=2 --name=be1 $job --prioclass=2 --prio=1 --offset=16m \
 		--name=be7 $job --prioclass=2 --prio=7 --offset=32m --name=idle $job --prioclass=3 --offset=48m &
@@ -90,5 +91,6 @@ running
 touch /tmp/enough
 wait $load || fail "the load failed: $(cat /out/fio)"
 grep -q READ: /out/fio || fail "nothing was read back"
+! grep -h ^busy= /sys/kernel/debug/block/simdisk-d0/hctx*/*tags | grep -v =0 || fail "tags are lost"
 scheduler none
 rmmod "$module"

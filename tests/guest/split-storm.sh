@@ -3,6 +3,7 @@
 # modules: split-noop
 # cpus: 2
 # debug
+# race: too
 # Under calls of every kind gates close and open, policies come and go with their module, the file system is frozen and
 # synced, tasks are killed while they are held: everything goes on, nothing is lost, the file system is whole.
 . ./lib.sh
@@ -67,7 +68,7 @@ done_so_far() {
 going() {
 	# shellcheck disable=SC2046  # words on purpose
 	set -- $(done_so_far)
-	for _ in $(seq 400); do
+	for _ in $(seq 1200); do
 		kill -0 $load 2>/dev/null || fail "fio ended: $(cat /out/fio)"
 		# shellcheck disable=SC2046
 		if all_more "$@" $(done_so_far); then

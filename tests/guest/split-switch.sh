@@ -5,6 +5,7 @@
 # each
 # dmesg: I/O error
 # debug
+# race: too
 # Another scheduler is chosen, the modules go, the disk goes, while 50 calls are held: all of them go on at once. With no
 # policy the kernel's code is as it was, and other disks' policies don't mind.
 . ./lib.sh
@@ -25,7 +26,7 @@ awake() {
 
 # hooks NUMBER: so many functions of the kernel are changed.
 hooks() {
-	for _ in $(seq 500); do
+	for _ in $(seq 3000); do
 		found=$(grep -cE '^(ext4_file_write_iter|ext4_sync_file|ext4_sync_fs|mnt_want_write) .* I ' \
 			/sys/kernel/tracing/enabled_functions) || true
 		[ "$found" != "$1" ] || return 0
@@ -92,7 +93,7 @@ hooks 0
 scheduler split-noop
 sleepers
 echo 0 >/sys/kernel/config/simdisk/d0/power
-for _ in $(seq 100); do
+for _ in $(seq 1000); do
 	kill -0 $load 2>/dev/null || break
 	sleep 0.05
 done
