@@ -6,14 +6,13 @@ The head of a script may say: `# modules: cpq` (Sluice's that it loads, besides 
 `# schedulers: mq-prio cpq` (with each, as $SCHEDULER), `# cpus: 2`, `# limit: 3600` (CPU seconds), `# full` (long),
 `# dmesg: PATTERN` (complaints that the test provokes), `# debug` (where there may be a deadlock: on the debug kernel
 too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long),
-`# race: too` (also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race, which is long) or
-`# race: only`, `# quick: TIMES=3` (in make check a `# full` script runs on the default kernel, with these settings).
+`# race: too` (also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race) or `# race: only`; both long.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -45,13 +44,11 @@ class Head:
     dmesg: str = ""
     nvme: str = ""
     race: str = ""
-    quick: str = ""
 
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    names = "modules|kernels|schedulers|cpus|limit|dmesg|nvme|race|quick"
-    said = dict(re.findall(rf"^# ({names}): (.+)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|dmesg|nvme|race): (.+)$", text, re.MULTILINE))
     words = re.findall(r"^# (each|full|debug)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("modules", "").split()),
@@ -65,7 +62,6 @@ def head(text: str) -> Head:
         said.get("dmesg", ""),
         said.get("nvme", ""),
         said.get("race", ""),
-        said.get("quick", ""),
     )
 
 
@@ -79,16 +75,13 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
 
 def is_long(told: Head, kernel: str, race: bool = False) -> bool:
     """Whether only check-full runs it."""
-    if told.full or told.nvme or (race and told.race == "too"):
+    if told.full or told.nvme or race:
         return True
     return not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
 
 
 def cases() -> list[object]:
-    """Each script with each kernel and scheduler that it asks for, on the virtual clock, off it, or both.
-
-    What is quick is one case more.
-    """
+    """Each script with each kernel and scheduler that it asks for, on the virtual clock, off it, or both."""
     marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
     return [
         pytest.param(
@@ -96,24 +89,17 @@ def cases() -> list[object]:
             kernel,
             scheduler,
             race,
-            quick,
-            id="-".join(
-                filter(None, (script.stem, scheduler, kernel, "race" if race else "", "quick" if quick else ""))
-            ),
-            marks=[
-                pytest.mark.limit(told.limit),
-                *([pytest.mark.full] if not quick and is_long(told, kernel, race) else []),
-            ],
+            id="-".join(filter(None, (script.stem, scheduler, kernel, "race" if race else ""))),
+            marks=[pytest.mark.limit(told.limit), *([pytest.mark.full] if is_long(told, kernel, race) else [])],
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
         for kernel in (*told.kernels, *([kernels.DEBUG.name] if told.debug else []))
         for race in {"": [False], "too": [False, True], "only": [True]}[told.race]
-        for quick in ("", *([told.quick] if told.quick and kernel == kernels.DEFAULT else []))
     ]
 
 
-def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False, quick: str = "") -> job.Job:
+def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False) -> job.Job:
     """A script's job, with the modules and programs that it needs and no others; off the virtual clock, with `race`."""
     text = script.read_text(encoding="utf-8")
     told = head(text)
@@ -125,18 +111,18 @@ def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False,
     if told.nvme:
         files |= {f"lab/{name}": (LAB / name).read_bytes() for name in ("__init__.py", "errors.py", "wrr.py")}
     limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1) * (RACE_CPUS if race else 1)
-    said = (f"SCHEDULER={scheduler}" if scheduler else "", "RACE=1" if race else "", quick)
+    said = (f"SCHEDULER={scheduler}" if scheduler else "", "RACE=1" if race else "")
     return job.Job(
         kernel, "\n".join([*filter(None, said), text]), files, RACE_CPUS if race else told.cpus, limit, told.nvme, race
     )
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("script", "kernel", "scheduler", "race", "quick"), cases())
-def test_guest(script: Path, kernel: str, scheduler: str, race: bool, quick: str) -> None:
+@pytest.mark.parametrize(("script", "kernel", "scheduler", "race"), cases())
+def test_guest(script: Path, kernel: str, scheduler: str, race: bool) -> None:
     """Run one script in one guest."""
     told = head(script.read_text(encoding="utf-8"))
-    one = make_job(script, kernel, scheduler, race, quick)
+    one = make_job(script, kernel, scheduler, race)
     outcome = passes.outcome(one)
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:
@@ -148,9 +134,9 @@ def test_guest(script: Path, kernel: str, scheduler: str, race: bool, quick: str
 
 def test_head_is_read() -> None:
     text = "#!/bin/sh\n# modules: afq wrr\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# limit: 3600\n# each\n"
-    text += "# full\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n# quick: TIMES=3\n"
+    text += "# full\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n"
     wanted = Head(("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, True, "I/O error", "wrr=on", "too")
-    assert head(text) == replace(wanted, quick="TIMES=3")
+    assert head(text) == wanted
     assert head("echo") == Head()
 
 

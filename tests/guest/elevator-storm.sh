@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# modules: mq-prio cpq afq split-token split-deadline split-noop wrr
+# race: only
+# full
+# limit: 3600
+# 10,000 switches between all schedulers and 1,000 unloads, while four CPUs read, write and flush, processes fork in cgroups that
+# come and go, the number of tags changes and all knobs are read: nothing is lost, nothing stands still.
+. ./lib.sh
+
+SWITCHES=${SWITCHES:-10000}
+UNLOADS=${UNLOADS:-1000}
+OURS="mq-prio cpq afq split-token split-deadline split-noop wrr"
+RIVALS="none mq-deadline bfq kyber"
+
+# start_load: what they write they read back, until told that it is enough.
+start_load() {
+	fio --thread --time_based --runtime=100000 --trigger-file=/tmp/trigger --output=/out/fio --size=2m --bsrange=4k-64k \
+		--rw=randwrite --verify=crc32c --verify_fatal=1 --verify_backlog=32 --thinktime=1ms --thinktime_blocks=4 \
+		--name=buffered --directory=/tmp/mnt --fsync=8 \
+		--name=direct --directory=/tmp/mnt --direct=1 --ioengine=libaio --iodepth=8 --prioclass=1 \
+		--name=idle --filename="$DEV" --offset=300m --direct=1 --ioengine=libaio --iodepth=16 --prioclass=3 \
+		--name=be --filename="$DEV" --offset=400m --direct=1 --ioengine=io_uring --iodepth=16 --prioclass=2 --prio=1 &
+	load=$!
+	for loop in forks tags knobs; do
+		until_enough $loop &
+		loops="${loops-} $!"
+	done
+}
+
+# until_enough COMMAND: again and again.
+until_enough() {
+	times=0
+	while [ ! -e /tmp/enough ]; do
+		$1
+		times=$((times + 1))
+	done
+	echo "$1: $times" >"/tmp/times-$1"
+}
+
+# forks: twenty processes in a cgroup of their own, which then goes.
+forks() {
+	mkdir $G/storm
+	echo $((times % 1000 + 1)) 2>/dev/null >$G/storm/io.sluice.weight || : # no module has weights just now
+	# shellcheck disable=SC2016  # of the inner shell
+	sh -c 'echo $$ >"$0/cgroup.procs"; for i in $(seq 20); do
+			dd if=/dev/zero of="/tmp/mnt/fork$i" bs=4k count=4 conv=fsync status=none &
+		done
+		wait' $G/storm
+	rm /tmp/mnt/fork*
+	until rmdir $G/storm 2>/dev/null; do
+		sleep 0.01
+	done
+}
+
+tags() {
+	for number in 4 64 5 256; do
+		echo $number 2>/dev/null >"$Q/nr_requests" || : # more than the scheduler of this moment can have
+		sleep 0.1
+	done
+}
+
+knobs() {
+	cat "$Q"/iosched/* /sys/kernel/debug/block/simdisk-d0/sched/* >/dev/null 2>&1 || : # they went meanwhile
+	sleep 0.1
+}
+
+progress() {
+	awk '{ print $1 + $5 }' /sys/block/simdisk-d0/stat
+}
+
+# going: the disk's requests end, and the kernel has nothing to complain about, as long as its log has it.
+going() {
+	expect_dmesg_clean
+	before=$(progress)
+	for _ in $(seq 600); do
+		kill -0 $load || fail "the load ended: $(cat /out/fio)"
+		[ "$(progress)" -le $((before + 20)) ] || return 0
+		sleep 0.1
+	done
+	fail "$name: all stands still: $(cat "$Q/scheduler")"
+}
+
+# pick WORD…: one of them.
+pick() {
+	seed=$(((seed * 1103515245 + 12345) & 0x7fffffff))
+	shift $(((seed >> 16) % $#))
+	name=$1
+}
+
+# choose: switch. On a busy host the hooks of split are sometimes refused for taking 5 s, which says that it be tried again.
+choose() {
+	until (scheduler "$name") 2>/tmp/said; do
+		dmesg | grep -q "the hooks could not be put in within" || fail "$(cat /tmp/said)"
+		refused=$((refused + 1))
+		[ $refused -lt 20 ] || fail "the hooks could not be put in $refused times"
+	done
+}
+
+# unload: what is not in use, and all of it now and then.
+unload() {
+	set -- "$last"
+	# shellcheck disable=SC2086  # words on purpose
+	[ $((unloads % 50)) != 49 ] || set -- $OURS
+	for module; do
+		[ "$module" != "$name" ] || continue
+		[ -d "/sys/module/$(echo "$module" | tr - _)" ] || continue
+		rmmod "$module"
+		echo "$module" >>/tmp/unloaded
+		unloads=$((unloads + 1))
+	done
+	if rmmod split 2>/dev/null; then # else another policy is loaded
+		echo split >>/tmp/unloaded
+	fi
+}
+
+weights
+disk nvme
+[ "$(nproc)$(find "$Q/../mq" -mindepth 1 -maxdepth 1 | wc -l)" = 44 ] || fail "these are no 4 CPUs and 4 hardware queues"
+file_system
+start_load
+seed=1 switches=0 unloads=0 refused=0 name=none
+while [ $switches -lt "$SWITCHES" ] || [ $unloads -lt "$UNLOADS" ]; do
+	last=$name
+	# shellcheck disable=SC2086  # words on purpose
+	if [ $((switches % 8)) = 7 ]; then pick $RIVALS; else pick $OURS; fi
+	[ "$name" != "$last" ] || continue
+	choose
+	echo "$name" >>/tmp/switched
+	switches=$((switches + 1))
+	[ $((unloads * SWITCHES)) -ge $((switches * UNLOADS)) ] || case " $OURS " in *" $last "*) unload ;; esac
+	[ $((switches % 100)) != 0 ] || going
+done
+touch /tmp/enough
+for loop in $loops; do
+	wait "$loop" || fail "a loop failed"
+done
+touch /tmp/trigger
+wait $load || fail "what was written is not there: $(cat /out/fio)"
+grep -q READ: /out/fio || fail "nothing was read back"
+umount /tmp/mnt
+fsck.ext4 -nf "$DEV" >/out/fsck 2>&1 || fail "the file system is broken: $(cat /out/fsck)"
+! grep -h ^busy= /sys/kernel/debug/block/simdisk-d0/hctx*/*tags | grep -v =0 || fail "tags are lost"
+scheduler none
+for module in $OURS split; do
+	[ ! -d "/sys/module/$(echo "$module" | tr - _)" ] || rmmod "$module"
+done
+echo "switches to:"
+sort /tmp/switched | uniq -c
+echo "unloads of:"
+sort /tmp/unloaded | uniq -c
+echo "switches tried again: $refused"
+cat /tmp/times-*
