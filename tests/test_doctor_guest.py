@@ -197,17 +197,13 @@ def findings(folder: Path) -> list[doctor.Finding]:
 
 
 LIMIT_S = 1800
-# Five minutes each; hdd has most of the cases.
-GUESTS = [
-    pytest.param(profile, name, marks=[] if (profile, name) == ("hdd", kernels.DEFAULT) else pytest.mark.full)
-    for profile in CASES
-    for name in kernels.names()
-]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("lab")
 @pytest.mark.limit(LIMIT_S)
-@pytest.mark.parametrize(("profile", "kernel"), GUESTS)
+@pytest.mark.parametrize("profile", CASES)
+@pytest.mark.parametrize("kernel", kernels.names())
 def test_what_holds_a_disk_back_is_found(profile: str, kernel: str, tmp_path: Path) -> None:
     """In each case what was spoiled and nothing else; nothing where nothing was."""
     cases = CASES[profile]

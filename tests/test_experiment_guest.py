@@ -77,6 +77,7 @@ async def stopped(saved: machine.Machine, run: Path, late: str) -> bytes:
     return machine.without_host_clock((run / "stopped").read_bytes())
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("lab")
 def test_a_guest_stops_at_the_same_instruction_whichever_thread_is_late() -> None:
     saved, states = machine.get(KERNEL), set()

@@ -30,7 +30,7 @@ def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("kernel", kernels.names())
+@pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
 def test_a_taken_hook_is_refused(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy is refused, with the reason, while a livepatch or kprobe sits on a hook, and the other way round."""
     files = modules.needed(modules.build(kernel), ["simdisk", "split-noop"])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: afq split-noop
-# each
 # debug
 # Every knob has the default that its device calls for, takes its range and nothing else, and changes under load; the
 # scheduler is changed and unloaded in the middle of it, and nothing is lost. A closed gate opens with the last policy.

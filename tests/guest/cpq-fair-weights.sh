@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
+# full
 # io.sluice.weight: who is hungry in weighted cgroups is served by weight, a cgroup below one counts as that one, and
 # "default" gives thread groups back; what is no weight is refused; the file goes with the module.
 . ./lib.sh

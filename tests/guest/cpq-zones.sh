@@ -2,7 +2,6 @@
 # shellcheck shell=sh
 # modules: cpq
 # cpus: 2
-# each
 # Writes to a zone stay in their order, whoever keeps it: across classes, and when the device is busy.
 . ./lib.sh
 

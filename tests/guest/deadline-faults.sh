@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
+# full
 # dmesg: I/O error|Buffer I/O|lost async page write|EXT4-fs|JBD2|Aborting journal|oom-kill|Out of memory|Memory cgroup|invoked oom|Call Trace|[?] lockdep_|capacity change
 # debug
 # While an fsync of much is held, and its file is written back, its caller is killed, or has no memory; the file system is

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2016
 # modules: split-deadline
-# each
 # debug
 # /dev/sluice gives an open file a deadline of its own, to those who may have it, as long as it is open; what isn't one is
 # refused, and nothing changes.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline afq
-# each
 # debug
 # io.sluice.deadline takes what are deadlines and nothing else, and from who may set no priorities only longer ones; the
 # knobs likewise. Schedulers, deadlines and knobs change under load, also while fsyncs are held, and nothing is lost.

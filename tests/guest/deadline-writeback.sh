@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
+# full
 # debug
 # What a neighbour leaves to the page cache makes no small fsync late: split-deadline paces what is written back, and
 # holds nobody; with own_writeback 0 the kernel decides, and the neighbour is held at his writes. That changes under load.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq
-# each
 # Behind a busy device bios merge in front, behind and between, within a rank only, and the data stays right.
 . ./lib.sh
 

@@ -2,7 +2,6 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
 # cpus: 2
-# each
 # race: too
 # dmesg: I/O error
 # The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.

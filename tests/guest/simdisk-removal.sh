@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# each
 # dmesg: I/O error
 # The drive is unplugged under load: every request ends, nothing hangs, the content survives.
 . ./lib.sh

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-noop
+# full
 # cpus: 2
 # debug
 # race: too

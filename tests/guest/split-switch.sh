@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-noop
+# full
 # cpus: 2
-# each
 # dmesg: I/O error
 # debug
 # race: too

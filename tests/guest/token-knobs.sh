@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-token split-noop afq
-# each
 # debug
 # io.sluice.rate takes what is a rate, as many as there are places, and nothing else; the knob likewise. Schedulers, rates
 # and the knob change under load, the queue is frozen while calls and reads wait for a debt of hours, and nothing is lost.
