@@ -121,22 +121,19 @@ static void json_disks(FILE *out)
 static void json_pairs(FILE *out)
 {
 	const char *comma = "";
-	unsigned int n;
+	const struct pair *pair;
+	struct pair_label label;
+	unsigned int n = 0;
 
-	for (n = 0; n < pair_count; n++) {
-		const struct iolat_pair *key = &pairs[n].key;
-		struct pair_label label = label_pair(key);
-
-		if (pairs[n].now.count == pairs[n].before)
-			continue;
+	while ((pair = next_pair(&n, &label))) {
 		fprintf(out,
 			"%s{\"device\":\"%s\",\"scheduler\":\"%s\",\"count\":%llu,\"longest\":%llu,"
 			"\"issued\":{\"ioclass\":\"%s\",\"level\":%u,\"op\":\"%s\",\"pid\":%u},"
 			"\"waiting\":{\"ioclass\":\"%s\",\"level\":%u,\"op\":\"%s\",\"pid\":%u}}",
-			comma, label.disk, label.scheduler, pairs[n].now.count - pairs[n].before,
-			pairs[n].now.waited, label.issued_class, key->issued_level, label.issued_op,
-			pairs[n].now.issued_pid, label.waiting_class, key->waiting_level,
-			label.waiting_op, pairs[n].now.waiting_pid);
+			comma, label.disk, label.scheduler, pair->now.count - pair->before,
+			pair->now.waited, label.issued_class, pair->key.issued_level,
+			label.issued_op, pair->now.issued_pid, label.waiting_class,
+			pair->key.waiting_level, label.waiting_op, pair->now.waiting_pid);
 		comma = ",";
 	}
 }

@@ -43,3 +43,16 @@ struct pair_label label_pair(const struct iolat_pair *key)
 	disk_name(label.disk, sizeof(label.disk), key->dev);
 	return label;
 }
+
+const struct pair *next_pair(unsigned int *n, struct pair_label *label)
+{
+	while (*n < pair_count) {
+		const struct pair *pair = &pairs[(*n)++];
+
+		if (pair->now.count == pair->before)
+			continue;
+		*label = label_pair(&pair->key);
+		return pair;
+	}
+	return NULL;
+}

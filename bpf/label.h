@@ -39,4 +39,7 @@ bool label_file(int n, struct file_label *label);
 
 struct pair_label label_pair(const struct iolat_pair *key);
 
+/* The next kind of inversion from the n-th on that grew in this round, in words too; NULL if there is none. n goes past it. */
+const struct pair *next_pair(unsigned int *n, struct pair_label *label);
+
 #endif

@@ -108,23 +108,19 @@ static void text_disk(FILE *out, int disk)
 
 static void text_pairs(FILE *out)
 {
-	unsigned int n;
+	const struct pair *pair;
+	struct pair_label label;
+	unsigned int n = 0;
 
-	for (n = 0; n < pair_count; n++) {
-		const struct iolat_pair *key = &pairs[n].key;
-		struct pair_label label = label_pair(key);
-
-		if (pairs[n].now.count == pairs[n].before)
-			continue;
+	while ((pair = next_pair(&n, &label)))
 		fprintf(out,
 			"%s: %s: INVERSION: %llu times a %s of %s/%u went before an older %s of "
 			"%s/%u; the longest had "
 			"waited for %.3f ms (pid %u before pid %u)\n",
-			label.disk, label.scheduler, pairs[n].now.count - pairs[n].before,
-			label.issued_op, label.issued_class, key->issued_level, label.waiting_op,
-			label.waiting_class, key->waiting_level, pairs[n].now.waited / 1e6,
-			pairs[n].now.issued_pid, pairs[n].now.waiting_pid);
-	}
+			label.disk, label.scheduler, pair->now.count - pair->before,
+			label.issued_op, label.issued_class, pair->key.issued_level,
+			label.waiting_op, label.waiting_class, pair->key.waiting_level,
+			pair->now.waited / 1e6, pair->now.issued_pid, pair->now.waiting_pid);
 }
 
 static void text_changes(FILE *out)
