@@ -123,7 +123,10 @@ class Case:
     def _undo(self, file: str) -> tuple[str, ...]:
         folder, _, name = file.rpartition("/")
         old = (self.disk.knobs if folder else self.disk.queue)[name]
-        return (echo(old, f"{self.disk.folder}/queue/{file}"),)
+        lines = (echo(old, f"{self.disk.folder}/queue/{file}"),)
+        # mq-deadline's async_depth follows nr_requests.
+        follows = file == "nr_requests" and "async_depth" in self.disk.knobs
+        return (*lines, *self._undo("iosched/async_depth")) if follows else lines
 
     def restore(self) -> tuple[str, ...]:
         """The lines that give the disk its scheduler back, with nr_requests and the knobs, which the kernel forgets.
@@ -132,8 +135,8 @@ class Case:
         """
         queue = f"{self.disk.folder}/queue"
         lines = [echo(self.disk.scheduler, f"{queue}/scheduler")]
-        if (self.disk.setting("nr_requests") or 0) >= LEAST_REQUESTS:
-            lines += self._undo("nr_requests")
+        if (old := self.disk.setting("nr_requests") or 0) >= LEAST_REQUESTS:
+            lines.append(echo(old, f"{queue}/nr_requests"))
         return (*lines, *(echo(old, f"{queue}/iosched/{name}") for name, old in sorted(self.disk.knobs.items())))
 
     def better(self) -> str:

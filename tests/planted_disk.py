@@ -184,7 +184,8 @@ class Plant:
         if folder:
             assert name in KNOBS[self.scheduler]
             return replace(self, knobs={**self.knobs, name: int(value)})
-        return replace(self, queue={**self.queue, name: int(value)})
+        follow = {"async_depth": int(value)} if (name, self.scheduler) == ("nr_requests", "mq-deadline") else {}
+        return replace(self, queue={**self.queue, name: int(value)}, knobs={**self.knobs, **follow})
 
 
 def _putter(root: Path) -> Callable[[str, object], None]:
