@@ -2,8 +2,8 @@
 /*
  * Devices with a policy, the calls at their gates, and the hold.  See split.h.
  *
- * A call lives on its caller's stack and is in split_calls from when it came to a closed
- * gate until it returns.  While it is held its state is SPLIT_HELD, and whoever changes
+ * A call lives on its caller's stack, or is a record (resume.c), and is in split_calls from
+ * when it came to a closed gate until it returns.  While it is held its state is SPLIT_HELD, and whoever changes
  * that, by compare and exchange, decides how the hold ends: the policy lets it go; or the
  * caller leaves, or the device is detached, and then who changed it tells the policy.
  *
@@ -25,30 +25,11 @@
 /* Of a device that has none yet, bytes. */
 #define SPLIT_CAPACITY BIT_ULL(40)
 
-/* Calls at gates are found by their task: a thousand of them, some dozen a bucket. */
-#define SPLIT_CALL_BITS 6
-
-enum split_state {
-	SPLIT_HELD, /* or the policy is being asked */
-	SPLIT_LET_GO, /* by the policy, or was never held */
-	SPLIT_LEFT, /* the hold ended otherwise */
-};
-
-/**
- * struct split_bucket - calls whose tasks have the same hash
- * @lock: guards @calls; taken in process context only, and before a policy's lock
- * @calls: by struct split_call's hash
- */
-struct split_bucket {
-	spinlock_t lock; /* guards calls */
-	struct hlist_head calls;
-};
-
 /* Devices with a closed gate: while there is none nobody looks for one. */
-atomic_t split_closed_devices;
-struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];
+atomic_t split_closed_devices __read_mostly;
+struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS] __read_mostly;
 static DEFINE_SPINLOCK(split_devices_lock); /* guards changes of split_devices */
-static struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
+struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
 static struct dentry *split_debugfs;
 
 static const char *const split_kinds[SPLIT_KINDS] = {
@@ -58,12 +39,7 @@ static const char *const split_kinds[SPLIT_KINDS] = {
 
 /* Calls at gates */
 
-static struct split_bucket *split_bucket(struct task_struct *task)
-{
-	return &split_calls[hash_ptr(task, SPLIT_CALL_BITS)];
-}
-
-static void split_add(struct split_call *call)
+void split_add(struct split_call *call)
 {
 	struct split_bucket *bucket = split_bucket(current);
 
@@ -72,9 +48,9 @@ static void split_add(struct split_call *call)
 	spin_unlock(&bucket->lock);
 }
 
-static void split_del(struct split_call *call)
+void split_del(struct split_call *call)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket(call->task);
 
 	spin_lock(&bucket->lock);
 	hlist_del(&call->hash);
@@ -89,7 +65,8 @@ bool split_inside(const struct split_device *device, u64 *private)
 
 	spin_lock(&bucket->lock);
 	hlist_for_each_entry(call, &bucket->calls, hash) {
-		if (call->task != current || call->device != device || call->unplug)
+		if (call->task != current || call->device != device || call->unplug ||
+		    (call->way != SPLIT_HERE && call->way != SPLIT_MADE))
 			continue;
 		*private = call->private;
 		found = true;
@@ -99,36 +76,20 @@ bool split_inside(const struct split_device *device, u64 *private)
 }
 EXPORT_SYMBOL_GPL(split_inside);
 
-/**
- * split_is_inside() - has the current task passed a gate in a call that goes on?
- *
- * The original of a gated function, and an fsync in a durable write, belong to that call.
- */
-bool split_is_inside(void)
-{
-	struct split_bucket *bucket = split_bucket(current);
-	struct split_call *call;
-	bool found = false;
-
-	spin_lock(&bucket->lock);
-	hlist_for_each_entry(call, &bucket->calls, hash)
-		found |= call->task == current;
-	spin_unlock(&bucket->lock);
-	return found;
-}
-
 static void split_free(struct rcu_head *rcu)
 {
 	struct split_device *device = container_of(rcu, struct split_device, rcu);
 
+	percpu_ref_exit(&device->refs);
 	kvfree(device->ledger);
 	kfree(device);
 }
 
-static void split_put(struct split_device *device)
+static void split_release(struct percpu_ref *refs)
 {
-	if (refcount_dec_and_test(&device->refs))
-		call_rcu(&device->rcu, split_free);
+	struct split_device *device = container_of(refs, struct split_device, refs);
+
+	call_rcu(&device->rcu, split_free);
 }
 
 static void split_set_closed(struct split_device *device, unsigned int kinds)
@@ -151,15 +112,17 @@ static void split_claim(struct split_device *device, struct split_call *call)
 		device->ops->drop(device->data, call);
 }
 
-/* The caller wants to leave; where the device is being detached that ends the hold soon. */
-static void split_escape(struct split_call *call)
+/*
+ * The caller wants to leave.  split_detach() takes each bucket's lock before the policy's data
+ * goes: it is there as long as the call is held.
+ */
+void split_escape(struct split_call *call)
 {
-	struct split_device *device = call->device;
+	struct split_bucket *bucket = split_bucket(call->task);
 
-	rcu_read_lock();
-	if (READ_ONCE(device->state) != SPLIT_DETACHED)
-		split_claim(device, call);
-	rcu_read_unlock();
+	spin_lock(&bucket->lock);
+	split_claim(call->device, call);
+	spin_unlock(&bucket->lock);
 }
 
 /* Does something to each held call of a device, after which its caller looks again. */
@@ -176,7 +139,8 @@ static void split_wake_all(struct split_device *device,
 				continue;
 			if (fn)
 				fn(device, call);
-			wake_up_process(call->task);
+			if (call->way == SPLIT_HERE || call->busy)
+				wake_up_process(call->task);
 		}
 		spin_unlock(&split_calls[i].lock);
 	}
@@ -205,22 +169,34 @@ static bool split_blocks_umount(struct super_block *sb)
 	return false;
 }
 
-/*
- * Whether somebody waits for the memory map of a task that is held after a fault, and may have
- * it locked: who only looks at the process must not wait for a policy.
- */
-static bool split_blocks_map(void)
+/* The freezer, of the machine or of a cgroup, waits for the current task. */
+static bool split_blocks_freezer(void)
 {
-	return current->mm && rwsem_is_contended(&current->mm->mmap_lock);
+	return freezing(current) || READ_ONCE(current->jobctl) & JOBCTL_TRAP_FREEZE;
 }
 
+/* The current task is io_uring's worker, and its work is cancelled or its process exits. */
+static bool split_is_cancelled(void)
+{
+	return current->flags & PF_IO_WORKER && test_thread_flag(TIF_NOTIFY_SIGNAL);
+}
+
+/* A call with a lock that others may need has been held for as long as it may. */
+static bool split_held_enough(const struct split_call *call)
+{
+	return call->locked &&
+	       time_after_eq(jiffies, call->began + msecs_to_jiffies(SPLIT_LOCKED_MS));
+}
+
+/* What is held on its way back to user mode is in nobody's way. */
 static bool split_must_leave(const struct split_call *call)
 {
-	return fatal_signal_pending(current) || freezing(current) ||
-	       READ_ONCE(call->sb->s_writers.frozen) != SB_UNFROZEN ||
-	       READ_ONCE(call->device->state) != SPLIT_ATTACHED ||
-	       (call->kind == SPLIT_SYNC && split_blocks_umount(call->sb)) ||
-	       (call->kind == SPLIT_STORE && split_blocks_map());
+	if (fatal_signal_pending(current) || READ_ONCE(call->device->state) != SPLIT_ATTACHED)
+		return true;
+	return call->way == SPLIT_HERE &&
+	       (split_blocks_freezer() || split_is_cancelled() || split_held_enough(call) ||
+		READ_ONCE(call->sb->s_writers.frozen) != SB_UNFROZEN ||
+		(call->kind == SPLIT_SYNC && split_blocks_umount(call->sb)));
 }
 
 /* Looks for a reason to leave, or to eject the policy. */
@@ -276,62 +252,97 @@ static void split_start_writeback(struct split_call *call, unsigned int pages)
 	filemap_fdatawrite_wbc(call->inode->i_mapping, &wbc);
 }
 
-/* Return: 0 if the call may run, -EINTR if it was killed. */
-static int split_wait(struct split_call *call)
+/**
+ * split_hold_here() - sleep until a call's hold has ended
+ * @call: of the current task; if it is on its way back, a signal ends the sleep and not the hold
+ */
+void split_hold_here(struct split_call *call)
 {
+	bool here = call->way == SPLIT_HERE;
 	unsigned int pages;
 
-	while (READ_ONCE(call->state) == SPLIT_HELD) {
+	while (READ_ONCE(call->state) == SPLIT_HELD && (here || !signal_pending(current))) {
 		pages = xchg(&call->write_back, 0);
 		if (pages)
 			split_start_writeback(call, pages);
 		split_look(call);
-		set_current_state(TASK_KILLABLE);
+		set_current_state(here ? TASK_KILLABLE : TASK_INTERRUPTIBLE);
 		if (READ_ONCE(call->state) == SPLIT_HELD && !READ_ONCE(call->write_back))
 			io_schedule_timeout(msecs_to_jiffies(SPLIT_SLICE_MS));
 		__set_current_state(TASK_RUNNING);
 	}
-	return call->state == SPLIT_LEFT && fatal_signal_pending(current) ? -EINTR : 0;
+	/* A signal may be there before the first look. */
+	if (!here && fatal_signal_pending(current))
+		split_escape(call);
+}
+
+/* Return: 0 if the call may run, -EINTR if it was killed, -ERESTARTNOINTR if it must wait for a thaw. */
+static int split_wait(struct split_call *call)
+{
+	split_hold_here(call);
+	if (call->state != SPLIT_LEFT)
+		return 0;
+	if (fatal_signal_pending(current) || split_is_cancelled())
+		return -EINTR;
+	if (split_blocks_freezer() && call->thaws)
+		return restart_syscall();
+	if (split_held_enough(call))
+		split_put_away(call, SPLIT_PAYS);
+	return 0;
 }
 
 /* Gates */
+
+static bool split_is_closed_for(const struct split_device *device, const struct split_call *call)
+{
+	return READ_ONCE(device->closed) & BIT(call->kind) &&
+	       READ_ONCE(device->state) == SPLIT_ATTACHED;
+}
 
 /* The device whose gate a call has come to, referenced; NULL if it is open by now. */
 static struct split_device *split_closed_device(const struct split_call *call)
 {
 	struct split_device *device = split_find(bdev_get_queue(call->sb->s_bdev));
 
-	if (!device || !(READ_ONCE(device->closed) & BIT(call->kind)) ||
-	    READ_ONCE(device->state) != SPLIT_ATTACHED || !refcount_inc_not_zero(&device->refs))
+	if (!device || !split_is_closed_for(device, call) || !percpu_ref_tryget_live(&device->refs))
 		return NULL;
 	return device;
 }
 
-/* Asks the policy, whose functions none outlives this.  Return: whether the call may run. */
-static bool split_ask(struct split_call *call)
+/* Finds out at which device's gate a call is, and whose it is: it has references, for split_put(). */
+static void split_meet(struct split_call *call)
 {
-	bool go = true;
-
 	rcu_read_lock();
 	call->device = split_closed_device(call);
 	if (call->device)
 		call->account = split_account_of_task();
-	split_add(call);
-	if (call->device && call->device->ops->enter)
-		go = call->device->ops->enter(call->device->data, call);
+	rcu_read_unlock();
+}
+
+/* Asks the policy, whose functions none outlives this.  Return: whether the call may run. */
+bool split_ask(struct split_call *call)
+{
+	struct split_device *device = call->device;
+	bool go = true;
+
+	rcu_read_lock();
+	if (device && split_is_closed_for(device, call) && device->ops->enter)
+		go = device->ops->enter(device->data, call);
 	if (go)
 		WRITE_ONCE(call->state, SPLIT_LET_GO);
 	rcu_read_unlock();
 	return go;
 }
 
-/* The caller wants something to be durable, and pays his part of what that costs. */
-static void split_demand(struct split_call *call)
+/* If a call is to be durable, the account pays its part of what that costs. */
+void split_demand(struct split_call *call)
 {
 	struct split_device *device = call->device;
 	unsigned long flags;
 	u64 cost;
 
+	if (!call->durable && !(BIT(call->kind) & SPLIT_DURABLE))
+		return;
 	rcu_read_lock();
 	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->demand) {
 		spin_lock_irqsave(&device->log_lock, flags);
@@ -346,12 +357,15 @@ static void split_demand(struct split_call *call)
  * split_enter() - a call of the current task has come to a closed gate
  * @call: on the stack, with what it does
  *
- * Sleeps while the policy holds it.  split_leave() must follow, whatever this returns.
+ * Sleeps while the policy holds it, or has it made again.  split_leave() must follow, whatever
+ * this returns.
  *
- * Return: 0: make the call; -EAGAIN: it had to be held and must not; -EINTR: it was killed.
+ * Return: 0: make the call; -EAGAIN: it had to be held and must not; -EINTR: it was killed or
+ * cancelled; -ERESTARTNOINTR: it will be made again.
  */
 int split_enter(struct split_call *call)
 {
+	bool nowait = call->nowait;
 	int result = 0;
 
 	INIT_LIST_HEAD(&call->node);
@@ -359,12 +373,38 @@ int split_enter(struct split_call *call)
 	call->ioprio = get_current_ioprio();
 	call->began = jiffies;
 	call->answered = jiffies;
+	call->nowait |= call->again;
 	call->state = call->nowait ? SPLIT_LET_GO : SPLIT_HELD;
+	split_meet(call);
+	split_add(call);
 	if (!split_ask(call))
 		result = call->nowait ? -EAGAIN : split_wait(call);
-	if (!result && (call->durable || BIT(call->kind) & SPLIT_DURABLE))
+	if (result == -EAGAIN && !nowait) {
+		split_put_away(call, SPLIT_TURNED_AWAY);
+		result = restart_syscall();
+	}
+	if (!result)
 		split_demand(call);
 	return result;
+}
+
+/* Tells the policy that a call that entered has returned. */
+void split_tell(struct split_call *call, ssize_t result)
+{
+	struct split_device *device = call->device;
+
+	rcu_read_lock();
+	if (device && READ_ONCE(device->state) != SPLIT_DETACHED && device->ops->leave)
+		device->ops->leave(device->data, call, result);
+	rcu_read_unlock();
+}
+
+void split_put(struct split_call *call)
+{
+	if (!call->device)
+		return;
+	split_account_put(call->account);
+	percpu_ref_put(&call->device->refs);
 }
 
 /**
@@ -374,17 +414,9 @@ int split_enter(struct split_call *call)
  */
 void split_leave(struct split_call *call, ssize_t result)
 {
-	struct split_device *device = call->device;
-
-	rcu_read_lock();
-	if (device && READ_ONCE(device->state) != SPLIT_DETACHED && device->ops->leave)
-		device->ops->leave(device->data, call, result);
-	rcu_read_unlock();
+	split_tell(call, result);
 	split_del(call);
-	if (device) {
-		split_account_put(call->account);
-		split_put(device);
-	}
+	split_put(call);
 }
 
 /* What a policy calls; see split.h. */
@@ -456,7 +488,8 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 		spin_lock_init(&device->ledger[i].lock);
 	device->costs = cost_device(kind, capacity ?: SPLIT_CAPACITY);
 	device->model = &device->models[0];
-	return cost_init(&device->models[0], &device->costs);
+	return cost_init(&device->models[0], &device->costs) ?:
+		       percpu_ref_init(&device->refs, split_release, 0, GFP_KERNEL);
 }
 
 struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)
@@ -471,8 +504,7 @@ struct split_device *split_attach(struct request_queue *q, const struct split_op
 		return ERR_PTR(err);
 	err = err ?: split_hooks_on(ops->more);
 	if (err) {
-		kvfree(device->ledger);
-		kfree(device);
+		split_free(&device->rcu);
 		return ERR_PTR(err);
 	}
 	spin_lock_init(&device->log_lock);
@@ -480,7 +512,6 @@ struct split_device *split_attach(struct request_queue *q, const struct split_op
 	device->ops = ops;
 	device->data = data;
 	strscpy(device->disk, q->disk->disk_name, sizeof(device->disk));
-	refcount_set(&device->refs, 1);
 	spin_lock(&split_devices_lock);
 	hlist_add_head_rcu(&device->node, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)]);
 	spin_unlock(&split_devices_lock);
@@ -503,7 +534,7 @@ void split_detach(struct split_device *device)
 	synchronize_rcu();
 	split_wake_all(device, split_claim);
 	split_hooks_off(device->ops->more);
-	split_put(device);
+	percpu_ref_kill(&device->refs);
 }
 EXPORT_SYMBOL_GPL(split_detach);
 
@@ -680,6 +711,8 @@ static void __exit split_exit(void)
 {
 	debugfs_remove(split_debugfs);
 	split_hooks_exit();
+	/* The first one ends the devices' last references, the second one the devices. */
+	rcu_barrier();
 	rcu_barrier();
 	split_accounts_exit();
 	WARN_ON_ONCE(!causes_destroy(split_causes));

@@ -10,6 +10,7 @@
 #include "../compat/ftrace.h"
 
 #include <linux/hash.h>
+#include <linux/percpu-refcount.h>
 #include <linux/preempt.h>
 #include <linux/rculist.h>
 
@@ -49,16 +50,17 @@ struct split_ledger {
  * @state: an enum split_device_state
  * @ops: valid while @state isn't SPLIT_DETACHED
  * @data: for them
+ * @model: of @models, the one that is used
+ * @ledger: by the account's id
  * @refs: one of the attachment, one of each call in split_calls
- * @let_go: calls that were held and let go
+ * @let_go: calls that were held and let go; from here on fields are written while it is in use, those before it
+ *	    are read at each gate
  * @dropped: calls that were held and left otherwise
  * @costs: what its I/O costs; under the elevator's mutex
  * @models: made from that; one is used
- * @model: that one
  * @head: where the last request that was dispatched ended; under the policy's lock
  * @log_lock: guards @log; taken in any context
  * @log: what its journals' writes cost
- * @ledger: by the account's id
  * @disk: its name
  * @rcu: frees it
  */
@@ -69,16 +71,16 @@ struct split_device {
 	int state;
 	const struct split_ops *ops;
 	void *data;
-	refcount_t refs;
-	atomic_t let_go;
+	const struct cost_model *model;
+	struct split_ledger *ledger;
+	struct percpu_ref refs;
+	atomic_t let_go ____cacheline_aligned_in_smp;
 	atomic_t dropped;
 	struct cost_device costs;
 	struct cost_model models[2];
-	const struct cost_model *model;
 	struct cost_cursor head;
 	spinlock_t log_lock; /* guards log */
 	struct cost_log log;
-	struct split_ledger *ledger;
 	char disk[DISK_NAME_LEN];
 	struct rcu_head rcu;
 };
@@ -112,9 +114,61 @@ static __always_inline struct split_device *split_find_sb(const struct super_blo
 
 extern struct causes_table *split_causes;
 
-bool split_is_inside(void);
+enum split_state {
+	SPLIT_HELD, /* or the policy is being asked */
+	SPLIT_LET_GO, /* by the policy, or was never held */
+	SPLIT_LEFT, /* the hold ended otherwise */
+};
+
+/*
+ * Where a call is held.  All but the first are records, which outlast the call: see resume.c.
+ */
+enum split_way {
+	SPLIT_HERE, /* where it came to the gate */
+	SPLIT_TURNED_AWAY, /* on its way back to user mode, to be made again */
+	SPLIT_PAYS, /* has gone on; what its task does passes until it is on its way back */
+	SPLIT_WAITS, /* it is held, on its way back */
+	SPLIT_WAITED, /* was let go: the next call of its task passes */
+	SPLIT_MADE, /* that call passes until it is on its way back */
+};
+
+/**
+ * struct split_bucket - calls whose tasks have the same hash
+ * @lock: guards @calls; taken in process context only, and before a policy's lock
+ * @calls: by struct split_call's hash
+ */
+struct split_bucket {
+	spinlock_t lock; /* guards calls */
+	struct hlist_head calls;
+} ____cacheline_aligned_in_smp;
+
+/* Calls at gates are found by their task: seldom two in a bucket, so that it stays with one CPU. */
+#define SPLIT_CALL_BITS 10
+
+extern struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
+
+static inline struct split_bucket *split_bucket(struct task_struct *task)
+{
+	return &split_calls[hash_ptr(task, SPLIT_CALL_BITS)];
+}
+
+void split_add(struct split_call *call);
+void split_del(struct split_call *call);
+bool split_ask(struct split_call *call);
+void split_escape(struct split_call *call);
+void split_hold_here(struct split_call *call);
+void split_demand(struct split_call *call);
+void split_tell(struct split_call *call, ssize_t result);
+void split_put(struct split_call *call);
 int split_enter(struct split_call *call);
 void split_leave(struct split_call *call, ssize_t result);
+
+bool split_passes(const struct split_device *device, bool part);
+void split_put_away(const struct split_call *call, enum split_way way);
+bool split_is_awaited(void);
+void split_resume(void);
+void split_records_exit(struct task_struct *task);
+void split_records_forget(void);
 loff_t split_range(const struct split_call *call, loff_t *last);
 
 extern struct split_account __rcu *split_accounts[SPLIT_ACCOUNTS];
@@ -275,6 +329,7 @@ struct split_probe {
 
 /* Each ends with one that has no name. */
 extern struct split_hook split_entry_hooks[];
+extern struct split_probe split_entry_probes[];
 extern struct split_hook split_memory_hooks[];
 extern struct split_hook split_ext4_hooks[];
 extern struct split_hook split_xfs_hooks[];
@@ -288,6 +343,8 @@ void split_at_write(unsigned long ip, unsigned long parent_ip, struct ftrace_ops
 		    struct ftrace_regs *regs);
 void split_at_read(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		   struct ftrace_regs *regs);
+void split_at_store(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		    struct ftrace_regs *regs);
 void split_at_fsync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 		    struct ftrace_regs *regs);
 void split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,

@@ -6,7 +6,7 @@
  * on every call, must not sleep, and only looks whether the gate is closed.  If it is, the
  * call goes on in a function of this file, which asks the policy, may sleep, and then makes
  * the original call: through the pointer that the first caller used, so that the hook sees
- * it again and knows it by split_is_inside().
+ * it again and knows it by split_passes().
  *
  * Unloading: no hook may be running, which unregister_ftrace_function() sees to; no call may
  * be in a function of this file, or about to, which split_calls_inside counts from the hook
@@ -16,10 +16,11 @@
 #include "core.h"
 
 #include <linux/blkdev.h>
+#include <linux/delay.h>
+#include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
-#include <linux/wait.h>
-#include <linux/writeback.h>
+#include <linux/uio.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
@@ -27,8 +28,11 @@
 #define SPLIT_NEVER_HELD \
 	(PF_KTHREAD | PF_MEMALLOC | PF_MEMALLOC_NOFS | PF_MEMALLOC_NOIO | PF_EXITING | PF_DUMPCORE)
 
-static atomic_t split_calls_inside;
-static DECLARE_WAIT_QUEUE_HEAD(split_drained);
+/* How often it is looked whether calls are in this module still. */
+#define SPLIT_DRAIN_MS 10
+
+/* Its sum counts: a call may end on another CPU than it began on. */
+static DEFINE_PER_CPU(long, split_calls_inside);
 
 /* Looking */
 
@@ -51,25 +55,122 @@ static __always_inline bool split_is_closed(const struct super_block *sb, unsign
 	return closed;
 }
 
-static bool split_may_hold(void)
+/* Whether a policy wants to be asked about the current task; it is, where the account isn't known yet. */
+static bool split_concerns(const struct split_device *device)
 {
-	return !(current->flags & SPLIT_NEVER_HELD) && !current->journal_info &&
-	       !fatal_signal_pending(current) && !split_is_inside();
+	const struct split_ops *ops = device->ops;
+	const struct split_account *account;
+
+	if (READ_ONCE(device->state) != SPLIT_ATTACHED)
+		return false;
+	if (!ops->concerns)
+		return true;
+	account = split_account_recent();
+	return !account || ops->concerns(device->data, account);
+}
+
+static bool split_may_hold(const struct super_block *sb, bool part)
+{
+	const struct split_device *device;
+	bool may;
+
+	if (current->flags & SPLIT_NEVER_HELD || current->journal_info ||
+	    fatal_signal_pending(current))
+		return false;
+	rcu_read_lock();
+	device = split_find_sb(sb);
+	may = device && split_concerns(device) && !split_passes(device, part);
+	rcu_read_unlock();
+	return may;
 }
 
 /* Has the hooked function's caller come to ours; from here on the module must stay. */
-static noinline void split_redirect(struct ftrace_regs *regs, void *function)
+static void split_go_to(struct ftrace_regs *regs, void *function)
 {
-	if (!split_may_hold())
-		return;
-	atomic_inc(&split_calls_inside);
+	this_cpu_inc(split_calls_inside);
 	sluice_ftrace_redirect(regs, function);
+}
+
+/* @part: see split_passes() */
+static noinline void split_redirect_part(struct ftrace_regs *regs, const struct super_block *sb,
+					 void *function, bool part)
+{
+	if (split_may_hold(sb, part))
+		split_go_to(regs, function);
+}
+
+static void split_redirect(struct ftrace_regs *regs, const struct super_block *sb, void *function)
+{
+	split_redirect_part(regs, sb, function, false);
 }
 
 static void split_end(void)
 {
-	if (atomic_dec_and_test(&split_calls_inside))
-		wake_up(&split_drained);
+	this_cpu_dec(split_calls_inside);
+}
+
+/* Where calls are held */
+
+/*
+ * Whether the current task is in a system call that can be made again, as long as it has done
+ * nothing.  A context of fsconfig has failed for good then, and what io_uring_enter does itself
+ * has no other caller.
+ */
+static bool split_is_syscall(void)
+{
+	if (current->flags & PF_IO_WORKER)
+		return false;
+	switch (syscall_get_nr(current, current_pt_regs())) {
+	case -1:
+	case __NR_fsconfig:
+	case __NR_io_uring_enter:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Whether the current task is in a system call that writes what comes from a pipe. */
+static bool split_is_splice(void)
+{
+	if (in_compat_syscall())
+		return false;
+	switch (syscall_get_nr(current, current_pt_regs())) {
+	case __NR_splice:
+	case __NR_sendfile:
+	case __NR_copy_file_range:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool split_is_fsync(void)
+{
+	if (in_compat_syscall())
+		return false;
+	switch (syscall_get_nr(current, current_pt_regs())) {
+	case __NR_fsync:
+	case __NR_fdatasync:
+	case __NR_msync:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * A system call may have the lock of the file's position or of a pipe, or that of an overlay's
+ * inode: it is made again.  What the kernel writes or reads for itself, as an overlay that copies
+ * a file up, can't be, nor can what an overlay does for io_uring or libaio.
+ */
+static void split_place(struct split_call *call, struct kiocb *iocb, const struct iov_iter *iter)
+{
+	bool sync = is_sync_kiocb(iocb), kernels = !user_backed_iter(iter);
+
+	call->again = sync && split_is_syscall() && (!kernels || split_is_splice());
+	call->locked = !call->again &&
+		       (call->file->f_mode & FMODE_NOACCOUNT || (sync && kernels));
 }
 
 /* Writes */
@@ -88,8 +189,10 @@ static ssize_t split_write(struct kiocb *iocb, struct iov_iter *from)
 		.direct = iocb->ki_flags & IOCB_DIRECT,
 		.nowait = iocb->ki_flags & IOCB_NOWAIT,
 	};
-	ssize_t result = split_enter(&call);
+	ssize_t result;
 
+	split_place(&call, iocb, from);
+	result = split_enter(&call);
 	if (!result)
 		result = file->f_op->write_iter(iocb, from);
 	split_leave(&call, result);
@@ -101,9 +204,10 @@ void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ft
 			    struct ftrace_regs *regs)
 {
 	struct kiocb *iocb = sluice_ftrace_arg(regs, 0);
+	struct super_block *sb = file_inode(iocb->ki_filp)->i_sb;
 
-	if (unlikely(split_is_closed(file_inode(iocb->ki_filp)->i_sb, BIT(SPLIT_WRITE))))
-		split_redirect(regs, split_write);
+	if (unlikely(split_is_closed(sb, BIT(SPLIT_WRITE))))
+		split_redirect_part(regs, sb, split_write, split_is_splice());
 }
 
 /* So many pages are looked at. */
@@ -177,9 +281,12 @@ static ssize_t split_read(struct kiocb *iocb, struct iov_iter *to)
 		.direct = iocb->ki_flags & IOCB_DIRECT,
 		.nowait = iocb->ki_flags & IOCB_NOWAIT,
 	};
-	ssize_t result = split_enter(&call);
-	struct blk_plug *plug = split_unplug(&call);
+	struct blk_plug *plug;
+	ssize_t result;
 
+	split_place(&call, iocb, to);
+	result = split_enter(&call);
+	plug = split_unplug(&call);
 	if (!result)
 		result = file->f_op->read_iter(iocb, to);
 	if (plug)
@@ -193,9 +300,10 @@ void notrace split_at_read(unsigned long ip, unsigned long parent_ip, struct ftr
 			   struct ftrace_regs *regs)
 {
 	struct kiocb *iocb = sluice_ftrace_arg(regs, 0);
+	struct super_block *sb = file_inode(iocb->ki_filp)->i_sb;
 
-	if (unlikely(split_is_closed(file_inode(iocb->ki_filp)->i_sb, BIT(SPLIT_READ))))
-		split_redirect(regs, split_read);
+	if (unlikely(split_is_closed(sb, BIT(SPLIT_READ))))
+		split_redirect(regs, sb, split_read);
 }
 
 /* Fsyncs */
@@ -209,6 +317,8 @@ static int split_fsync(struct file *file, loff_t start, loff_t end, int datasync
 		.file = file,
 		.pos = start,
 		.bytes = end == LLONG_MAX ? end : end - start + 1,
+		.thaws = !(current->flags & PF_IO_WORKER) && split_is_fsync(),
+		.locked = !(current->flags & PF_IO_WORKER) && !split_is_fsync(),
 	};
 	int result = split_enter(&call);
 
@@ -223,16 +333,17 @@ void notrace split_at_fsync(unsigned long ip, unsigned long parent_ip, struct ft
 			    struct ftrace_regs *regs)
 {
 	struct file *file = sluice_ftrace_arg(regs, 0);
+	struct super_block *sb = file_inode(file)->i_sb;
 
-	if (unlikely(split_is_closed(file_inode(file)->i_sb, BIT(SPLIT_FSYNC))))
-		split_redirect(regs, split_fsync);
+	if (unlikely(split_is_closed(sb, BIT(SPLIT_FSYNC))))
+		split_redirect(regs, sb, split_fsync);
 }
 
 /* Syncs of a file system */
 
 static int split_sync(struct super_block *sb, int wait)
 {
-	struct split_call call = { .kind = SPLIT_SYNC, .sb = sb };
+	struct split_call call = { .kind = SPLIT_SYNC, .sb = sb, .locked = true };
 	int result = split_enter(&call);
 
 	if (!result)
@@ -248,49 +359,48 @@ void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftr
 	struct super_block *sb = sluice_ftrace_arg(regs, 0);
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_SYNC))))
-		split_redirect(regs, split_sync);
+		split_redirect(regs, sb, split_sync);
 }
 
 /* Stores to mapped files */
 
 /*
- * Here, after a fault, the kernel itself has who makes too much dirty wait: the page is
- * dirty, and no lock is held but, when the fault was taken a second time, the caller's own
- * mm's.
+ * The fault of a store, before the page becomes dirty, with the process's memory map locked:
+ * nobody may sleep here.  A fault of the process itself is made again when the task is back, and
+ * so the store; one of the kernel, that copies to the map, goes on.
  */
-static void split_store(struct address_space *mapping)
+static vm_fault_t split_store(struct vm_fault *vmf)
 {
+	struct inode *inode = file_inode(vmf->vma->vm_file);
+	bool again = vmf->flags & FAULT_FLAG_USER;
 	struct split_call call = {
 		.kind = SPLIT_STORE,
-		.sb = mapping->host->i_sb,
-		.inode = mapping->host,
+		.sb = inode->i_sb,
+		.inode = inode,
 		.bytes = PAGE_SIZE,
+		.nowait = !again,
+		.again = again,
 	};
-
+	vm_fault_t fault = VM_FAULT_NOPAGE;
 	int result = split_enter(&call);
 
-	/* The kernel's own pause belongs to the call: the hook must know it for that. */
-	balance_dirty_pages_ratelimited(mapping);
+	if (result == -EAGAIN)
+		split_put_away(&call, SPLIT_PAYS);
+	if (!again || !result)
+		fault = vmf->vma->vm_ops->page_mkwrite(vmf);
 	split_leave(&call, result);
 	split_end();
+	return fault;
 }
 
-/*
- * Whether the current task came into the kernel by a fault; else it is in a system call.  What
- * registers an io_uring's worker has are those of who made it.
- */
-static bool split_is_fault(void)
+void notrace split_at_store(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			    struct ftrace_regs *regs)
 {
-	return !(current->flags & PF_IO_WORKER) && syscall_get_nr(current, current_pt_regs()) == -1;
-}
+	struct vm_fault *vmf = sluice_ftrace_arg(regs, 0);
+	struct super_block *sb = file_inode(vmf->vma->vm_file)->i_sb;
 
-static void notrace split_at_balance(unsigned long ip, unsigned long parent_ip,
-				     struct ftrace_ops *ops, struct ftrace_regs *regs)
-{
-	struct address_space *mapping = sluice_ftrace_arg(regs, 0);
-
-	if (unlikely(split_is_closed(mapping->host->i_sb, BIT(SPLIT_STORE))) && split_is_fault())
-		split_redirect(regs, split_store);
+	if (unlikely(split_is_closed(sb, BIT(SPLIT_STORE))))
+		split_redirect(regs, sb, split_store);
 }
 
 /* Changes of names and inodes */
@@ -336,11 +446,17 @@ static enum split_kind split_name_kind(void)
 
 /*
  * The call is here and gone before what it stands for begins, of which it knows no end:
- * what leave() tells is that the change may begin.
+ * what leave() tells is that the change may begin.  An overlay calls it with its directory
+ * locked, on the mount below.
  */
 static int split_change(struct vfsmount *mnt)
 {
-	struct split_call call = { .kind = split_name_kind(), .sb = mnt->mnt_sb };
+	struct split_call call = {
+		.kind = split_name_kind(),
+		.sb = mnt->mnt_sb,
+		.again = split_is_syscall(),
+		.locked = !split_is_syscall(),
+	};
 	int result = split_enter(&call);
 
 	if (!result)
@@ -356,20 +472,62 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 	struct vfsmount *mnt = sluice_ftrace_arg(regs, 0);
 
 	if (unlikely(split_is_closed(mnt->mnt_sb, SPLIT_NAMES)))
-		split_redirect(regs, split_change);
+		split_redirect(regs, mnt->mnt_sb, split_change);
 }
+
+/* On the way back to user mode */
+
+/*
+ * Runs in place of blkcg_maybe_throttle_current(), which is called each time that there is
+ * something to do on the way back, without a lock; the flag has it called once more.
+ */
+static void split_on_way_back(void)
+{
+	split_resume();
+	set_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
+	split_end();
+}
+
+static void notrace split_at_way_back(unsigned long ip, unsigned long parent_ip,
+				      struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	if (unlikely(split_is_awaited()))
+		split_go_to(regs, split_on_way_back);
+}
+
+static void split_at_exit(void *unused, struct task_struct *task)
+{
+	split_records_exit(task);
+}
+
+struct split_probe split_entry_probes[] = {
+	{ .name = "sched_process_exit", .function = split_at_exit },
+	{},
+};
 
 struct split_hook split_entry_hooks[] = {
 	SPLIT_GATE("mnt_want_write", split_at_change),
-	SPLIT_GATE_MORE("balance_dirty_pages_ratelimited", split_at_balance, BIT(SPLIT_STORE)),
+	SPLIT_GATE("blkcg_maybe_throttle_current", split_at_way_back),
 	{},
 };
+
+/* None comes any more: what is counted on one CPU after another isn't less than what is left. */
+static bool split_is_drained(void)
+{
+	long inside = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		inside += READ_ONCE(per_cpu(split_calls_inside, cpu));
+	return !inside;
+}
 
 /**
  * split_entry_drain() - wait until no call is in this module; the hooks are out
  */
 void split_entry_drain(void)
 {
-	wait_event(split_drained, !atomic_read(&split_calls_inside));
+	while (!split_is_drained())
+		msleep(SPLIT_DRAIN_MS);
 	synchronize_rcu_tasks();
 }

@@ -28,6 +28,7 @@ static struct split_hook *const split_all_hooks[] = {
 };
 
 static struct split_probe *const split_all_probes[] = {
+	split_entry_probes,
 	split_memory_probes,
 	split_ext4_probes,
 	split_block_probes,
@@ -147,6 +148,7 @@ static void split_take_out_all(void)
 	split_each_hook(split_take_out);
 	split_each_probe(split_hear_no_more);
 	tracepoint_synchronize_unregister();
+	split_records_forget();
 	split_proxies_off();
 	split_memory_off();
 	split_hooking.in = false;
@@ -412,5 +414,6 @@ void split_hooks_exit(void)
 		split_take_out_all();
 	split_memory_off();
 	split_entry_drain();
+	split_records_forget();
 	split_forget();
 }

@@ -18,22 +18,29 @@
  * it held until split_let_go().  A policy that closes gates only while there is something to
  * decide costs next to nothing while there isn't.
  *
- * The hold.  A policy never sleeps: the caller sleeps here, killable.  It leaves without
- * having been let go, for which drop() is called, when
+ * The hold.  A policy never sleeps: the caller does.  A system call that has done nothing yet,
+ * and a store, are held on the way back to user mode, where the task has no lock (resume.c): the
+ * policy is asked at the gate, with @nowait, and if it wants to hold the call once more, there.
+ * When the policy has let it go the call is made again and passes.  A kill ends such a hold, for
+ * which drop() is called; a stop, a signal or a freeze doesn't.
  *
- *  - it is killed: the call fails with -EINTR, the file system never sees it;
- *  - the file system is frozen, or the machine is suspended;
- *  - it is a sync, and somebody wants to unmount, remount or freeze the file system;
- *  - it is a store, and somebody waits for the memory map of its process;
+ * What can't be made again is held at its gate, killable, and leaves without having been let
+ * go, for which drop() is called, when
+ *
+ *  - it is killed, or io_uring cancels it: the call fails with -EINTR, the file system never
+ *    sees it;
+ *  - the file system, the cgroup or the machine is frozen; an fsync is made again after a thaw;
+ *  - it is a sync, and another process wants to unmount, remount or freeze the file system;
+ *  - it may have a lock that others need, and has been held for SPLIT_LOCKED_MS: its task is held
+ *    on the way back then, as a call of kind SPLIT_CHANGE;
  *  - the policy is ejected, the scheduler is changed, or the device goes.
  *
  * In all but the first case the call then runs as if there were no gate.  All of this is
  * noticed within SPLIT_SLICE_MS, a kill at once; where the caller writes back, after that.
  *
- * A caller may be held with a lock that others need: the position of an open file, a pipe,
- * a directory of an overlay.  So a policy must not make one call wait for the return of
- * another one, which may be waiting for the first one's lock.  Requests complete, time
- * passes and tokens come whoever is held: these are what to wait for.
+ * A process may be held with a lock of its own in user space.  So a policy must not make one call
+ * wait for the return of another one, which may be waiting for the first one's lock.  Requests
+ * complete, time passes and tokens come whatever is held: these are what to wait for.
  *
  * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
  * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle, exit
@@ -63,6 +70,9 @@
 /* A held task looks about so often for a reason to leave. */
 #define SPLIT_SLICE_MS 100
 
+/* A call with a lock that others may need is held for so long, its further gates included. */
+#define SPLIT_LOCKED_MS 1000
+
 /* A held call that gets no answer for so long has been forgotten. */
 #define SPLIT_ANSWER_MS 10000
 
@@ -87,7 +97,8 @@
  * @SPLIT_TRUNCATE: truncate by path
  * @SPLIT_CHANGE: change something else of an inode by path: chmod, chown, utimes,
  *		  setxattr; and any of the last five from io_uring or a 32-bit process
- * @SPLIT_STORE: store to a mapped file, that has made a page dirty
+ * @SPLIT_STORE: store to a mapped file, that will make a page dirty; or, by the kernel in a
+ *		 system call, has done so
  * @SPLIT_READ: read from a file: read, preadv, io_uring, libaio
  * @SPLIT_KINDS: number of kinds
  */
@@ -151,7 +162,7 @@ struct split_account {
  * @kind: what it does
  * @account: the caller's; the call has a reference
  * @sb: the file system
- * @inode: of a write, fsync, store or read, else NULL
+ * @inode: of a write, fsync or read, else NULL; no policy may rely on that of a store
  * @file: of a write, fsync or read, else NULL
  * @pos: where a write or read begins, as far as is known before it does; bytes
  * @bytes: length of a write or read; of an fsync's range, LLONG_MAX if to the end
@@ -170,6 +181,12 @@ struct split_account {
  * @reason: of the last split_hold()
  * @state: an enum split_state
  * @write_back: pages that split_write_back() was called for; 0: it wasn't
+ * @way: an enum split_way
+ * @again: a system call that has done nothing yet, and can be made again
+ * @locked: has, or may have, a lock that others need
+ * @thaws: an fsync that can be made again after a thaw
+ * @busy: a record that its task is just using
+ * @ip: where its task is in user mode
  * @hash: by @task, among all that came to a closed gate
  *
  * It exists from enter() until leave() has returned, which doesn't come after
@@ -198,6 +215,12 @@ struct split_call {
 	const char *reason;
 	int state;
 	unsigned int write_back;
+	int way;
+	bool again;
+	bool locked;
+	bool thaws;
+	bool busy;
+	unsigned long ip;
 	struct hlist_node hash;
 };
 
@@ -228,6 +251,14 @@ struct split_ops {
 	 * they cost something even while there is nothing to do
 	 */
 	unsigned int more;
+
+	/**
+	 * @concerns: whether calls of an account matter to the policy
+	 *
+	 * Those of others pass closed gates as they pass open ones, and cost no more than
+	 * this.  NULL: all matter.  May be called with a call that has entered already.
+	 */
+	bool (*concerns)(void *data, const struct split_account *account);
 
 	/**
 	 * @enter: a call has come to a closed gate

@@ -335,6 +335,15 @@ static void token_review_calls(struct token_data *token, struct token_bucket *bu
 	}
 }
 
+/* What has no rate has nothing to wait for. */
+static bool token_concerns(void *data, const struct split_account *account)
+{
+	struct cgroup_subsys_state *css = account->css;
+	struct cause_limit limit;
+
+	return cause_next_limit(&css, &limit);
+}
+
 static bool token_enter(void *data, struct split_call *call)
 {
 	struct token_data *token = data;
@@ -438,6 +447,7 @@ static void token_charge(void *data, struct split_account *account, u64 cost)
 static const struct split_ops token_ops = {
 	.name = "split-token",
 	.more = BIT(SPLIT_STORE),
+	.concerns = token_concerns,
 	.enter = token_enter,
 	.drop = token_drop,
 	.leave = token_leave,
@@ -449,6 +459,7 @@ static const struct split_ops token_ops = {
 static const struct split_ops token_scs_ops = {
 	.name = "scs-token",
 	.more = BIT(SPLIT_READ),
+	.concerns = token_concerns,
 	.enter = token_scs_enter,
 	.drop = token_drop,
 	.leave = token_leave,

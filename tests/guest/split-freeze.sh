@@ -30,7 +30,8 @@ scheduler split-noop
 file_system
 callers=
 
-# What is held waits for the thaw then, like all the rest, and not for the policy.
+# A write and a change of a name that are held have nothing that a freeze waits for. An fsync and a sync wait for the thaw
+# then, and not for the policy.
 : >/tmp/mnt/file
 hold write fsync creat sync
 xfs_io -c "pwrite 0 4096" /tmp/mnt/file >/tmp/log &
@@ -43,9 +44,12 @@ touch /tmp/mnt/new &
 callers="$callers $!"
 wait_held 4
 soon fsfreeze --freeze /tmp/mnt
-wait_held 0
+wait_held 2
+wait_held 0 fsync
+wait_held 0 sync
 [ ! -e /tmp/mnt/new ] || fail "a name was made in a frozen file system"
 fsfreeze --unfreeze /tmp/mnt
+hold
 all_end
 [ -e /tmp/mnt/new ] || fail "what was held is lost"
 
@@ -86,16 +90,19 @@ for _ in $(seq 100); do
 done
 [ ! -e /proc/fs/ext4/simdisk-d0 ] || fail "the file system outlived its last user"
 
-# The freezer, which suspend begins with; the rest of it isn't tried.
+# The freezer, which suspend begins with; the rest of it isn't tried. After the thaw the calls are held again.
 mount "$DEV" /tmp/mnt
-hold write
+hold write fsync
 xfs_io -c "pwrite 0 4096" /tmp/mnt/file >/tmp/log &
 callers=$!
-wait_held 1 write
+xfs_io -c fsync /tmp/mnt/file &
+callers="$callers $!"
+wait_held 2
 echo 0 >/sys/module/suspend/parameters/pm_test_delay
 echo freezer >/sys/power/pm_test
 echo freeze >/sys/power/state || fail "the machine isn't suspended"
-wait_held 0
+wait_held 2
+hold
 all_end
 dmesg | grep -q "Freezing user space processes completed (elapsed 0\\.[0-4]" || fail "the freezer waited"
 umount /tmp/mnt
