@@ -187,7 +187,7 @@ TOKEN = (
     ("bytes-are-free", "token_take(token, call->account, call->bytes, true);\n\telse if", ";\n\telse if", "token-scs"),
     ("frozen-reads-wait", "READ_ONCE(token->q->mq_freeze_depth) || ", "", "token-knobs"),
     ("offline-reads-wait", "if (!token_is_offline(rq))", "if (true)", "token-offline: FAIL: CPU 1 takes"),
-    ("dropped-call-stays", "\tlist_del_init(&call->node);\n\tspin_unlock", "\tspin_unlock", "token-knobs"),
+    ("dropped-call-stays", "\ttoken_unlist_call(token, call);\n\tspin_unlock", "\tspin_unlock", "token-knobs"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
 DEADLINE = (
