@@ -188,6 +188,7 @@ TOKEN = (
     ("frozen-reads-wait", "READ_ONCE(token->q->mq_freeze_depth) || ", "", "token-knobs"),
     ("offline-reads-wait", "if (!token_is_offline(rq))", "if (true)", "token-offline: FAIL: CPU 1 takes"),
     ("dropped-call-stays", "\ttoken_unlist_call(token, call);\n\tspin_unlock", "\tspin_unlock", "token-knobs"),
+    ("fsyncs-go", "#define TOKEN_GATES (SPLIT_ALL |", "#define TOKEN_GATES (SPLIT_NAMES | BIT(SPLIT_WRITE) |", "tenant-attacks"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),
 )
 DEADLINE = (

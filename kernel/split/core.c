@@ -474,6 +474,12 @@ u64 split_flush_ns(const struct split_device *device)
 }
 EXPORT_SYMBOL_GPL(split_flush_ns);
 
+u64 split_flush_cost(const struct split_device *device)
+{
+	return split_model(device)->flush;
+}
+EXPORT_SYMBOL_GPL(split_flush_cost);
+
 /* What a device's I/O costs, by what the kernel knows of it: an empty one may become any size. */
 static int split_init_costs(struct split_device *device, struct request_queue *q)
 {

@@ -26,7 +26,7 @@
 
 /* Tasks whose progress others rely on, or that must not wait where they are. */
 #define SPLIT_NEVER_HELD \
-	(PF_KTHREAD | PF_MEMALLOC | PF_MEMALLOC_NOFS | PF_MEMALLOC_NOIO | PF_EXITING | PF_DUMPCORE)
+	(PF_KTHREAD | PF_MEMALLOC | PF_MEMALLOC_NOFS | PF_MEMALLOC_NOIO | PF_EXITING)
 
 /* How often it is looked whether calls are in this module still. */
 #define SPLIT_DRAIN_MS 10
@@ -111,6 +111,12 @@ static void split_end(void)
 
 /* Where calls are held */
 
+/* What dumps core doesn't come back to user mode, and has no lock that others need. */
+static bool split_dumps_core(void)
+{
+	return current->flags & PF_DUMPCORE;
+}
+
 /*
  * Whether the current task is in a system call that can be made again, as long as it has done
  * nothing.  A context of fsconfig has failed for good then, and what io_uring_enter does itself
@@ -118,7 +124,7 @@ static void split_end(void)
  */
 static bool split_is_syscall(void)
 {
-	if (current->flags & PF_IO_WORKER)
+	if (current->flags & PF_IO_WORKER || split_dumps_core())
 		return false;
 	switch (syscall_get_nr(current, current_pt_regs())) {
 	case -1:
@@ -169,7 +175,7 @@ static void split_place(struct split_call *call, struct kiocb *iocb, const struc
 	bool sync = is_sync_kiocb(iocb), kernels = !user_backed_iter(iter);
 
 	call->again = sync && split_is_syscall() && (!kernels || split_is_splice());
-	call->locked = !call->again &&
+	call->locked = !call->again && !split_dumps_core() &&
 		       (call->file->f_mode & FMODE_NOACCOUNT || (sync && kernels));
 }
 
@@ -444,23 +450,52 @@ static enum split_kind split_name_kind(void)
 	}
 }
 
+/* Asks the policy about a change of a file system; an overlay makes it with its directory or file locked. */
+static int split_enter_change(struct split_call *call, struct super_block *sb)
+{
+	call->kind = split_name_kind();
+	call->sb = sb;
+	call->again = split_is_syscall();
+	call->locked = !call->again && !split_dumps_core();
+	return split_enter(call);
+}
+
 /*
  * The call is here and gone before what it stands for begins, of which it knows no end:
- * what leave() tells is that the change may begin.  An overlay calls it with its directory
- * locked, on the mount below.
+ * what leave() tells is that the change may begin.
  */
 static int split_change(struct vfsmount *mnt)
 {
-	struct split_call call = {
-		.kind = split_name_kind(),
-		.sb = mnt->mnt_sb,
-		.again = split_is_syscall(),
-		.locked = !split_is_syscall(),
-	};
-	int result = split_enter(&call);
+	struct split_call call = {};
+	int result = split_enter_change(&call, mnt->mnt_sb);
 
 	if (!result)
 		result = mnt_want_write(mnt);
+	split_leave(&call, result);
+	split_end();
+	return result;
+}
+
+/* The same, of an open file. */
+static int split_change_file(struct file *file)
+{
+	struct split_call call = {};
+	int result = split_enter_change(&call, file->f_path.mnt->mnt_sb);
+
+	if (!result)
+		result = mnt_want_write_file(file);
+	split_leave(&call, result);
+	split_end();
+	return result;
+}
+
+static long split_fallocate(struct file *file, int mode, loff_t offset, loff_t length)
+{
+	struct split_call call = {};
+	long result = split_enter_change(&call, file_inode(file)->i_sb);
+
+	if (!result)
+		result = file->f_op->fallocate(file, mode, offset, length);
 	split_leave(&call, result);
 	split_end();
 	return result;
@@ -473,6 +508,26 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 
 	if (unlikely(split_is_closed(mnt->mnt_sb, SPLIT_NAMES)))
 		split_redirect(regs, mnt->mnt_sb, split_change);
+}
+
+static void notrace split_at_change_file(unsigned long ip, unsigned long parent_ip,
+					 struct ftrace_ops *ops, struct ftrace_regs *regs)
+{
+	struct file *file = sluice_ftrace_arg(regs, 0);
+	struct super_block *sb = file->f_path.mnt->mnt_sb;
+
+	if (unlikely(split_is_closed(sb, SPLIT_NAMES)))
+		split_redirect(regs, sb, split_change_file);
+}
+
+void notrace split_at_fallocate(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+				struct ftrace_regs *regs)
+{
+	struct file *file = sluice_ftrace_arg(regs, 0);
+	struct super_block *sb = file_inode(file)->i_sb;
+
+	if (unlikely(split_is_closed(sb, SPLIT_NAMES)))
+		split_redirect(regs, sb, split_fallocate);
 }
 
 /* On the way back to user mode */
@@ -507,6 +562,7 @@ struct split_probe split_entry_probes[] = {
 
 struct split_hook split_entry_hooks[] = {
 	SPLIT_GATE("mnt_want_write", split_at_change),
+	SPLIT_GATE("mnt_want_write_file", split_at_change_file),
 	SPLIT_GATE("blkcg_maybe_throttle_current", split_at_way_back),
 	{},
 };

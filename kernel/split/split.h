@@ -43,9 +43,9 @@
  * complete, time passes and tokens come whatever is held: these are what to wait for.
  *
  * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
- * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle, exit
- * or dump core.  enter() isn't called for them.  What doesn't come by a gate at all:
- * ftruncate, fallocate, and fsetxattr; sync_file_range.  What must not wait (RWF_NOWAIT,
+ * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle or exit.
+ * enter() isn't called for them.  What doesn't come by a gate at all: ftruncate and
+ * sync_file_range.  What must not wait (RWF_NOWAIT,
  * io_uring's first try) fails with -EAGAIN instead of being held.
  *
  * Ejection.  A held call must be let go, or held once more by split_hold(), within
@@ -95,8 +95,8 @@
  * @SPLIT_UNLINK: unlink, rmdir
  * @SPLIT_RENAME: rename
  * @SPLIT_TRUNCATE: truncate by path
- * @SPLIT_CHANGE: change something else of an inode by path: chmod, chown, utimes,
- *		  setxattr; and any of the last five from io_uring or a 32-bit process
+ * @SPLIT_CHANGE: change something else of an inode: chmod, chown, utimes, setxattr,
+ *		  fallocate; and any of the last five from io_uring or a 32-bit process
  * @SPLIT_STORE: store to a mapped file, that will make a page dirty; or, by the kernel in a
  *		 system call, has done so
  * @SPLIT_READ: read from a file: read, preadv, io_uring, libaio
@@ -444,6 +444,14 @@ u64 split_cost_ns(const struct split_device *device, u64 cost);
  * Return: ns, by the figures of a datasheet.
  */
 u64 split_flush_ns(const struct split_device *device);
+
+/**
+ * split_flush_cost() - what such a flush costs
+ * @device: what split_attach() returned
+ *
+ * With preemption off.  Return: normalised bytes.
+ */
+u64 split_flush_cost(const struct split_device *device);
 
 /**
  * split_costs_show() - the knob "costs" of a policy

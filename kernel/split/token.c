@@ -13,12 +13,11 @@
  *
  * Who is in debt waits, and only where nobody else would wait for him:
  *
- *	at the entry gates	writes, stores to mapped files, changes of names
+ *	at the entry gates	writes, stores to mapped files, changes of names, fsyncs
  *	at the block level	reads of data, unless they are made with a handle of the
  *				journal: others may need what is read
  *	not at all		reads from the page cache, writes to what is dirty anyway;
- *				fsync, and all that is written: a commit of the journal may
- *				need it
+ *				all that is written: a commit of the journal may need it
  *
  * What was held goes in the order in which it came, and no more of it than there are tokens
  * for: the next call when the one before it has returned, and is charged; reads as if each
@@ -91,7 +90,7 @@
 #define TOKEN_READ_PART 4
 
 /* Who is in debt waits there; of scs-token all are seen there. */
-#define TOKEN_GATES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE) | SPLIT_NAMES)
+#define TOKEN_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
 #define TOKEN_SCS_GATES (BIT(SPLIT_WRITE) | BIT(SPLIT_READ))
 
 static_assert(CAUSE_RATE_MIN == BUCKET_RATE_MIN && CAUSE_RATE_MAX == BUCKET_RATE_MAX);
@@ -755,10 +754,29 @@ static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, max(tags / part, 1U));
 }
 
-/* Others may need what is read by who changes metadata. */
+/* A flush that writes nothing, as of an fsync that finds nothing to write, is never dispatched here. */
+static void token_pay_flush(struct request *rq)
+{
+	struct token_data *token = rq->q->elevator->elevator_data;
+	unsigned long flags;
+
+	if (token->scs)
+		return;
+	spin_lock_irqsave(&token->lock, flags);
+	token_take(token, split_request_account(rq), split_flush_cost(token->device), true);
+	spin_unlock_irqrestore(&token->lock, flags);
+}
+
+/*
+ * Others may need what is read by who changes metadata.  A process that waits for a flush, and not
+ * for a log, has nothing to write with it.
+ */
 static void token_prepare_request(struct request *rq)
 {
 	split_prepare(rq);
+	if ((rq->cmd_flags & (REQ_PREFLUSH | REQ_META)) == REQ_PREFLUSH &&
+	    !(current->flags & PF_KTHREAD))
+		token_pay_flush(rq);
 	rq->elv.priv[1] =
 		(void *)(unsigned long)(current->journal_info ? TOKEN_NEEDED : TOKEN_NOBODYS);
 }
