@@ -3,9 +3,9 @@
  * Devices with a policy, the calls at their gates, and the hold.  See split.h.
  *
  * A call lives on its caller's stack, or is a record (resume.c), and is in split_calls from
- * when it came to a closed gate until it returns.  While it is held its state is SPLIT_HELD, and whoever changes
- * that, by compare and exchange, decides how the hold ends: the policy lets it go; or the
- * caller leaves, or the device is detached, and then who changed it tells the policy.
+ * when it came to a closed gate until it returns.  While it is held its state is SPLIT_HELD.
+ * What changes that, by compare and exchange, decides how the hold ends: the policy lets it
+ * go; or the caller leaves, or the device is detached, and what changed it tells the policy.
  *
  * A device's state changes first and a grace period later none of the policy's functions
  * runs any more.  Callers find the device by its queue under RCU, and keep it while they
@@ -276,7 +276,10 @@ void split_hold_here(struct split_call *call)
 		split_escape(call);
 }
 
-/* Return: 0 if the call may run, -EINTR if it was killed, -ERESTARTNOINTR if it must wait for a thaw. */
+/*
+ * Return: 0 if the call may run, -EINTR if it was killed, -ERESTARTNOINTR if it must wait for a
+ * thaw.
+ */
 static int split_wait(struct split_call *call)
 {
 	split_hold_here(call);
@@ -309,7 +312,7 @@ static struct split_device *split_closed_device(const struct split_call *call)
 	return device;
 }
 
-/* Finds out at which device's gate a call is, and whose it is: it has references, for split_put(). */
+/* Finds a call's device and account: it has references to both, for split_put(). */
 static void split_meet(struct split_call *call)
 {
 	rcu_read_lock();
@@ -486,6 +489,7 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 	u64 capacity = get_capacity(q->disk) << SECTOR_SHIFT;
 	enum cost_kind kind = blk_queue_nonrot(q) ? COST_FLASH : COST_ROTATING;
 	unsigned int i;
+	int err;
 
 	device->ledger = kvcalloc(SPLIT_ACCOUNTS, sizeof(*device->ledger), GFP_KERNEL);
 	if (!device->ledger)
@@ -494,8 +498,8 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 		spin_lock_init(&device->ledger[i].lock);
 	device->costs = cost_device(kind, capacity ?: SPLIT_CAPACITY);
 	device->model = &device->models[0];
-	return cost_init(&device->models[0], &device->costs) ?:
-		       percpu_ref_init(&device->refs, split_release, 0, GFP_KERNEL);
+	err = cost_init(&device->models[0], &device->costs);
+	return err ?: percpu_ref_init(&device->refs, split_release, 0, GFP_KERNEL);
 }
 
 struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)

@@ -53,8 +53,8 @@ struct split_ledger {
  * @model: of @models, the one that is used
  * @ledger: by the account's id
  * @refs: one of the attachment, one of each call in split_calls
- * @let_go: calls that were held and let go; from here on fields are written while it is in use, those before it
- *	    are read at each gate
+ * @let_go: calls that were held and let go; from here on fields are written while it is in use,
+ *	    those before it are read at each gate
  * @dropped: calls that were held and left otherwise
  * @costs: what its I/O costs; under the elevator's mutex
  * @models: made from that; one is used
@@ -128,7 +128,7 @@ enum split_way {
 	SPLIT_TURNED_AWAY, /* on its way back to user mode, to be made again */
 	SPLIT_PAYS, /* has gone on; what its task does passes until it is on its way back */
 	SPLIT_WAITS, /* it is held, on its way back */
-	SPLIT_WAITED, /* was let go: the next call of its task passes */
+	SPLIT_WAITED, /* was let go: it passes when it is made again */
 	SPLIT_MADE, /* that call passes until it is on its way back */
 };
 

@@ -28,11 +28,8 @@ static struct split_hook *const split_all_hooks[] = {
 };
 
 static struct split_probe *const split_all_probes[] = {
-	split_entry_probes,
-	split_memory_probes,
-	split_ext4_probes,
-	split_block_probes,
-	split_xfs_probes,
+	split_entry_probes, split_memory_probes, split_ext4_probes,
+	split_block_probes, split_xfs_probes,
 };
 
 /**

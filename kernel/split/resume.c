@@ -15,8 +15,8 @@
  * There the policy is asked again, and the task is held (WAITS).  If a signal comes it leaves
  * to be stopped, frozen or killed, or to have the signal's frame made, and comes back before it
  * runs in user mode; the policy has its call all the while.  When the policy has let it go, what
- * had gone on is over.  What is made again passes once (WAITED), with all that belongs to that
- * system call, until the next way back (MADE).  leave() is called then.
+ * had gone on is over.  What is made again passes once (WAITED), with
+ * all that belongs to that system call, until the next way back (MADE).  leave() is called then.
  *
  * A record has a reference to its device, its account and its task, and while the policy may
  * look at it one to its file.  It goes with its task (split_records_exit()), or with the hooks.
@@ -31,6 +31,30 @@
 
 /* While there is none nobody looks for one. */
 static atomic_t split_records;
+
+/* Whether the current task is in the call of a record; libraries make many calls at one place. */
+static bool split_is_again(const struct split_call *record)
+{
+	struct pt_regs *regs = current_pt_regs();
+
+	return record->ip == instruction_pointer(regs) &&
+	       record->nr == syscall_get_nr(current, regs);
+}
+
+/* Whether a record lets its task pass: what is made again does, another call doesn't. */
+static bool split_lets_pass(const struct split_call *record, bool part)
+{
+	switch (record->way) {
+	case SPLIT_PAYS:
+		return true;
+	case SPLIT_WAITED:
+		return split_is_again(record);
+	case SPLIT_MADE:
+		return split_is_again(record) && !part;
+	default:
+		return false;
+	}
+}
 
 /**
  * split_passes() - does what the current task does pass a device's gates?
@@ -51,9 +75,7 @@ bool split_passes(const struct split_device *device, bool part)
 		if (call->task != current)
 			continue;
 		passes |= call->way == SPLIT_HERE ||
-			  (call->device == device &&
-			   (call->way == SPLIT_WAITED || call->way == SPLIT_PAYS ||
-			    (call->way == SPLIT_MADE && !part)));
+			  (call->device == device && split_lets_pass(call, part));
 		if (call->way == SPLIT_WAITED && call->device == device) {
 			call->way = SPLIT_MADE;
 			set_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
@@ -104,6 +126,7 @@ void split_put_away(const struct split_call *call, enum split_way way)
 	record->state = SPLIT_LET_GO;
 	record->again = way == SPLIT_TURNED_AWAY;
 	record->ip = instruction_pointer(current_pt_regs());
+	record->nr = syscall_get_nr(current, current_pt_regs());
 	record->nowait = false;
 	record->locked = false;
 	record->private = 0;

@@ -187,6 +187,7 @@ struct split_account {
  * @thaws: an fsync that can be made again after a thaw
  * @busy: a record that its task is just using
  * @ip: where its task is in user mode
+ * @nr: number of the system call that its task is in; -1: none
  * @hash: by @task, among all that came to a closed gate
  *
  * It exists from enter() until leave() has returned, which doesn't come after
@@ -221,6 +222,7 @@ struct split_call {
 	bool thaws;
 	bool busy;
 	unsigned long ip;
+	int nr;
 	struct hlist_node hash;
 };
 

@@ -96,6 +96,7 @@ held unlink "[ ! -e folder ]" rmdir folder
 held truncate "size file 5000" perl -e "truncate('file', 5000) or die"
 held change "[ -x file ]" chmod +x file
 held change "[ file -ot /tmp/source ]" touch -d 2001-01-01 file
+# shellcheck disable=SC2016  # when it is evaluated
 held change '[ "$(stat -c %g file)" = 1 ]' perl -e 'open(F, "+<", "file") or die; chown(-1, 1, \*F) or die'
 held change "size file 36864" xfs_io -c "falloc 32768 4096" file
 

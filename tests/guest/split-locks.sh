@@ -116,11 +116,11 @@ wait_held 1 write
 within 1000 "changing what is being written" chmod 600 moved
 hold
 wait $caller || fail "a write to an overlay fails that was held"
-[ "$(cat moved | tr '\n' ' ')" = "one two " ] || fail "moved has $(cat moved)"
+[ "$(tr '\n' ' ' <moved)" = "one two " ] || fail "moved has $(cat moved)"
 
 # What an overlay copies itself, or writes for io_uring, can't be made again: five parts, a second for all of them.
 hold write
-sh -c 'exec 3>>large; sleep 600' &
+sh -c 'exec 3>>large; exec sleep 600' &
 caller=$!
 wait_held 1 write
 within 1900 "opening what is copied up" sh -c ': >>large'

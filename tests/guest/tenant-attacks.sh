@@ -179,7 +179,7 @@ attack() {
 	wait $others || :
 	sync
 	sleep 0.5
-	cost=$(of "$name" 4) most=$((RATE / 1000 * took * 21 / 20 + RATE))
+	cost=$(of "$name" 4) most=$((RATE * took * 21 / 20000 + RATE))
 	slowest=$(sort -n -k 2 /tmp/longest-* | tail -1)
 	echo "$name: ${cost:-0} in $took ms, at most $most; flushes $flushes; longest ${slowest:-?}; $(tail -1 /tmp/said)"
 	[ "${cost:-0}" -le $most ] || echo "$name costs too much" >>/tmp/failed
