@@ -73,6 +73,12 @@ MQ_PRIO = (
     ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
     ("no-limit", "\tif (!higher ||", "\tif (true ||", "mq-prio-sparse"),
     ("no-trial", "\tif (mqp->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
+    (
+        "requeued-leaves",
+        "\t\t.finish_request\t\t= mqp_finish_request,",
+        "\t\t.finish_request = mqp_finish_request,\n\t\t.requeue_request = mqp_finish_request,",
+        "mq-prio-order",
+    ),
     ("tags-not-kept", "sluice_nr_tags(data) >> halves", "sluice_nr_tags(data)", "mq-prio-tags"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
     ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "elevator-merges"),

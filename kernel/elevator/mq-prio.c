@@ -136,9 +136,12 @@
 #define MQP_SWEEP_BATCH 16
 #define MQP_SWEEP_EXPIRE (HZ / 2)
 
-/* Where a request is; kept in the low bits of rq->elv.priv[1], below its bytes. */
+/*
+ * Where a request is; kept in the low bits of rq->elv.priv[1], below its bytes.  One that the
+ * driver gives back stays inside until it is done: it doesn't always come to the elevator again.
+ */
 enum mqp_state {
-	MQP_OUTSIDE, /* not inserted, or left again */
+	MQP_OUTSIDE, /* not inserted, or done */
 	MQP_QUEUED, /* in its rank's FIFO */
 	MQP_ISSUED, /* dispatched, not finished */
 	MQP_TURN, /* the same, as part of a turn */
@@ -957,12 +960,12 @@ static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 	return NULL;
 }
 
-/* What is inserted at the head, such as a request that comes again, is inside the device too. */
+/* What is inserted at the head is inside the device too; a request that comes again still is. */
 static void mqp_count_urgent(struct mqp_data *mqp, struct request *rq)
 {
 	struct mqp_rank *r = &mqp->rank[mqp_ioprio_rank(sluice_rq_ioprio(rq))];
 
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED))
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || mqp_get_state(rq) >= MQP_ISSUED)
 		return;
 	rq->elv.priv[0] = r;
 	mqp_set_state(rq, MQP_ISSUED);
@@ -1182,7 +1185,6 @@ static struct elevator_type mq_prio = {
 		.insert_requests	= mqp_insert_requests,
 		.has_work		= mqp_has_work,
 		.dispatch_request	= mqp_dispatch_request,
-		.requeue_request	= mqp_finish_request,
 		.finish_request		= mqp_finish_request,
 	},
 	.elevator_attrs = mqp_attrs,

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # modules: mq-prio
 # What waits behind a busy device goes by rank, and within a rank in order of arrival; only a turn is an exception.
+# A request that the driver gives back, to be tried again, counts as inside the device until it is done.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -69,3 +70,27 @@ tr , ' ' <$tracing/trace | awk -v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev"
 	}' >/tmp/verdict
 cat /tmp/verdict
 [ "$(wc -l </tmp/verdict)" = 1 ] || fail "wrong order"
+
+# A transport error for one of two commands, which take half a second each.
+load sd_mod
+modprobe scsi_debug dev_size_mb=16 ndelay=500000000 max_queue=8 statistics=1
+faults=/sys/bus/pseudo/drivers/scsi_debug
+until DEV=/dev/$(ls $faults/adapter0/host*/target*/*/block 2>/dev/null) && [ -b "$DEV" ]; do
+	sleep 0.1
+done
+Q=/sys/block/${DEV#/dev/}/queue
+scheduler mq-prio
+echo 1 >$tracing/events/block/block_rq_requeue/enable
+echo 16 >$faults/opts
+echo 2 >$faults/every_nth
+dd if="$DEV" of=/dev/null bs=4k count=2 iflag=direct status=none &
+until grep -q block_rq_requeue $tracing/trace; do
+	kill -0 $! 2>/dev/null || fail "no request is tried again"
+	sleep 0.02
+done
+sleep 0.2
+issued=$(awk 'NR > 1 && NR < 19 { n += $3 } END { print n }' "/sys/kernel/debug/block/${DEV#/dev/}/sched/state")
+[ "$issued" = 1 ] || fail "$issued requests are inside the device while one is tried again"
+wait
+echo 0 >$faults/every_nth
+scheduler none
