@@ -80,6 +80,7 @@ MQ_PRIO = (
         "mq-prio-order",
     ),
     ("tags-not-kept", "sluice_nr_tags(data) >> halves", "sluice_nr_tags(data)", "mq-prio-tags"),
+    ("metadata-limited", "if (rq_blocks_others(opf))", "if (false)", "mq-prio-metadata: for a tag"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
     ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "elevator-merges"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch"),

@@ -792,7 +792,8 @@ static enum hrtimer_restart mqp_timer(struct hrtimer *timer)
 
 /*
  * Called without locks, before a tag is allocated for the current task. Each higher rank that was
- * active lately leaves half of the tags to the ranks below it.
+ * active lately leaves half of the tags to the ranks below it.  What other tasks may wait for
+ * (rq_blocks_others()) has no such limit: a more urgent one may be among them.
  */
 static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -800,6 +801,8 @@ static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned long higher = READ_ONCE(mqp->busy);
 	unsigned int i, halves = 0;
 
+	if (rq_blocks_others(opf))
+		return;
 	higher &= BIT(mqp_ioprio_rank(get_current_ioprio())) - 1;
 	for_each_set_bit(i, &higher, MQP_RANKS)
 		halves += mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES);
