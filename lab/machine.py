@@ -24,7 +24,6 @@ BOOT_LINE = f"{CLOCK} {PLAIN_LINE}"
 # of the clock would compare two clocks that are read at different times.
 PATIENT = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.hung_task_timeout_secs=300"
 RACE_LINE = f"preempt=full clocksource=tsc tsc=reliable no_timer_check {PATIENT} {PLAIN_LINE}"
-LINES = {qemu.TCG: BOOT_LINE, qemu.KVM: PLAIN_LINE, qemu.RACE: RACE_LINE}
 CONSOLE = ("-serial", "file:/tmp/run/console")
 
 
@@ -63,12 +62,17 @@ class Machine:
         return qemu.Guest(self.root, self.folder / "ram", run, self.cpus, self.accel, private=True)
 
 
+def boot_line(accel: tuple[str, ...]) -> str:
+    """The kernel's command line, by what keeps the guest's clock."""
+    return {qemu.TCG: BOOT_LINE, qemu.RACE: RACE_LINE}.get(accel, PLAIN_LINE)
+
+
 def get(kernel_name: str, cpus: int = 1, accel: tuple[str, ...] = qemu.TCG) -> Machine:
     """The saved machine of a kernel, booted and saved on first use (about 15 s)."""
     kernel = kernels.get(kernel_name)
     root = image.image(kernel)
     hardware = " ".join(qemu.hardware(cpus, accel))
-    inputs = (*image.boot_inputs(), qemu.LOCK.read_bytes(), hardware, LINES[accel])
+    inputs = (*image.boot_inputs(), qemu.LOCK.read_bytes(), hardware, boot_line(accel))
     name = cache.key(toolbox.identity(), root.name, kernel.release, *inputs)
     machine = Machine(kernel, root, cache.root() / "machines" / f"{kernel.release}-{cpus}-{name}", cpus, accel)
     cache.once(machine.folder, lambda part: make(machine, part))
@@ -96,7 +100,7 @@ async def _booting(
     machine: Machine, guest: qemu.Guest, extra: Sequence[str], limit_s: float
 ) -> AsyncIterator[qemu.Process]:
     """A guest that boots its kernel from the start."""
-    line = LINES[guest.accel]
+    line = boot_line(guest.accel)
     (guest.run / "initramfs").write_bytes(image.initramfs(machine.kernel))
     boot = ["-kernel", "/tmp/kernel/vmlinux", "-initrd", "/tmp/run/initramfs", "-append", line]
     box = guest.box()
