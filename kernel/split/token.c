@@ -754,7 +754,7 @@ static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, max(tags / part, 1U));
 }
 
-/* A flush that writes nothing, as of an fsync that finds nothing to write, is never dispatched here. */
+/* A flush that writes nothing, as of an fsync that finds nothing, is never dispatched here. */
 static void token_pay_flush(struct request *rq)
 {
 	struct token_data *token = rq->q->elevator->elevator_data;
