@@ -55,7 +55,7 @@ static __always_inline bool split_is_closed(const struct super_block *sb, unsign
 	return closed;
 }
 
-/* Whether a policy wants to be asked about the current task; it is, where the account isn't known yet. */
+/* Whether a policy is to be asked about the current task: also where its account is unknown yet. */
 static bool split_concerns(const struct split_device *device)
 {
 	const struct split_ops *ops = device->ops;
@@ -450,7 +450,7 @@ static enum split_kind split_name_kind(void)
 	}
 }
 
-/* Asks the policy about a change of a file system; an overlay makes it with its directory or file locked. */
+/* Asks the policy about a change; an overlay makes it with its directory or file locked. */
 static int split_enter_change(struct split_call *call, struct super_block *sb)
 {
 	call->kind = split_name_kind();

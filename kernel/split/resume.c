@@ -131,7 +131,7 @@ void split_put_away(const struct split_call *call, enum split_way way)
 	record->locked = false;
 	record->private = 0;
 	INIT_LIST_HEAD(&record->node);
-	/* What has gone on isn't known as what it was: it is neither an fsync nor a write any more. */
+	/* What has gone on is neither an fsync nor a write any more: it is known as a change. */
 	if (!record->again) {
 		record->kind = record->kind == SPLIT_STORE ? SPLIT_STORE : SPLIT_CHANGE;
 		record->file = NULL;
