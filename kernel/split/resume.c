@@ -15,8 +15,8 @@
  * There the policy is asked again, and the task is held (WAITS).  If a signal comes it leaves
  * to be stopped, frozen or killed, or to have the signal's frame made, and comes back before it
  * runs in user mode; the policy has its call all the while.  When the policy has let it go, what
- * had gone on is over.  What is made again passes once (WAITED), with
- * all that belongs to that system call, until the next way back (MADE).  leave() is called then.
+ * had gone on is over.  What is made again passes once (WAITED), with all that belongs to that
+ * system call, until the next way back (MADE).  leave() is called then.
  *
  * A record has a reference to its device, its account and its task, and while the policy may
  * look at it one to its file.  It goes with its task (split_records_exit()), or with the hooks.
@@ -197,7 +197,7 @@ static bool split_was_refused(void)
 	return true;
 }
 
-/* The task may go back to user mode; the call that it makes next passes. */
+/* The task may go back to user mode; its call passes when it is made again. */
 static void split_let_back(struct split_call *record)
 {
 	struct split_bucket *bucket = split_bucket(current);

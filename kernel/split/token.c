@@ -150,7 +150,7 @@ struct token_bucket {
  * @device: for split.h's functions
  * @scs: it is scs-token
  * @bucket: by place of the limit
- * @debtors: buckets in debt, or for which somebody waits; what was looked at last comes last
+ * @debtors: buckets in debt, or for which calls or reads wait; the one looked at last comes last
  * @answering: place of the bucket whose calls are being said to be held
  * @answered: the last of them that was, or the head of the list; NULL: none yet
  * @urgent: what no policy may delay: flushes, what was dispatched before; in order
@@ -768,8 +768,8 @@ static void token_pay_flush(struct request *rq)
 }
 
 /*
- * Others may need what is read by who changes metadata.  A process that waits for a flush, and not
- * for a log, has nothing to write with it.
+ * Others may need what a task reads that changes metadata.  A process that waits for a flush, and
+ * not for a log, has nothing to write with it.
  */
 static void token_prepare_request(struct request *rq)
 {

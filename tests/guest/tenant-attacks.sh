@@ -103,11 +103,11 @@ END
 cat >/tmp/other.py <<'END'
 import mmap, os, random, sys, time
 
-longest, who = {}, sys.argv[1]
+longest, caller = {}, sys.argv[1]
 with open(f"{sys.argv[2]}/cgroup.procs", "w") as procs:
     procs.write(str(os.getpid()))
 page = mmap.mmap(-1, 4096)
-own = os.open(f"/tmp/mnt/own-{who}", os.O_RDWR | os.O_CREAT)
+own = os.open(f"/tmp/mnt/own-{caller}", os.O_RDWR | os.O_CREAT)
 os.write(own, b"x" * 4096)
 area = mmap.mmap(own, 4096)
 large = os.open("/tmp/mnt/shared/large", os.O_RDONLY | os.O_DIRECT)
@@ -118,23 +118,23 @@ def timed(what, call):
     took = (time.monotonic() - start) * 1000
     if took > longest.get(what, 0):
         longest[what] = took
-        with open(f"/tmp/longest-{who}.new", "w") as file:
+        with open(f"/tmp/longest-{caller}.new", "w") as file:
             file.write("".join(f"{what} {int(took)}\n" for what, took in longest.items()))
-        os.rename(f"/tmp/longest-{who}.new", f"/tmp/longest-{who}")
+        os.rename(f"/tmp/longest-{caller}.new", f"/tmp/longest-{caller}")
 
 def make():
-    os.close(os.open(f"/tmp/mnt/shared/{who}", os.O_CREAT | os.O_WRONLY, 0o666))
+    os.close(os.open(f"/tmp/mnt/shared/{caller}", os.O_CREAT | os.O_WRONLY, 0o666))
 
 def store():
     area[0] = 1
 
 while True:
     timed("creat", make)
-    timed("unlink", lambda: os.unlink(f"/tmp/mnt/shared/{who}"))
+    timed("unlink", lambda: os.unlink(f"/tmp/mnt/shared/{caller}"))
     timed("write", lambda: os.pwrite(own, b"y" * 4096, 0))
     timed("store", store)
     timed("read", lambda: os.preadv(large, [page], random.randrange(16384) * 4096))
-    if who == "unlimited":
+    if caller == "unlimited":
         timed("fsync", lambda: os.fsync(own))
     time.sleep(0.2)
 END
