@@ -6,7 +6,8 @@ The head of a script may say: `# modules: cpq` (Sluice's that it loads, besides 
 `# schedulers: mq-prio cpq` (with each, as $SCHEDULER), `# cpus: 2`, `# limit: 3600` (CPU seconds), `# full` (long),
 `# dmesg: PATTERN` (complaints that the test provokes), `# debug` (where there may be a deadlock: on the debug kernel
 too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long),
-`# race: too` (also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race) or `# race: only`; both long.
+`# race: too` (also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race) or `# race: only`; both long,
+and also on the kernel that reports data races.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ import pytest
 from lab import iolat, job, kernels, modules, passes
 from lab.image import GUEST
 
-# CPU seconds that a guest with the debug kernel takes for one of another.
+# CPU seconds that a guest with a kernel built here takes for one of another.
 DEBUG_SLOWER = 6
 # CPUs of a guest off the virtual clock: each is a thread, and takes CPU seconds also while it waits for another.
 RACE_CPUS = 4
 LAB = GUEST.parent
 WITH = LAB / "with.sh"
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
+# What KCSAN reports of a data race, from its title to the line below it. A stack's first line is what made the access,
+# with its module at the end.
+DATA_RACE = re.compile(r"^.*BUG: KCSAN: .*\n(?:.*\n)*?(?:.*={60}$|\Z)", re.MULTILINE)
+# A script on that kernel doesn't see them: complaints() judges.
+UNSEEN = 'dmesg() { command dmesg "$@" | grep -v "BUG: KCSAN"; }'
+OURS = re.compile(rf" by (?:task|interrupt).*:\n.* \[({'|'.join(modules.OBJECTS).replace('-', '_')})\]")
 
 
 @dataclass(frozen=True)
@@ -66,10 +73,11 @@ def head(text: str) -> Head:
 
 
 def complaints(dmesg: str, expected: str = "") -> list[str]:
-    """Lines of a kernel log that mean trouble, less those that match `expected`."""
+    """Lines of a kernel log that mean trouble, less those that match `expected`, and races of others' code."""
     found = re.search(r"^TROUBLE='(.*)'$", (GUEST / "lib.sh").read_text(encoding="utf-8"), re.MULTILINE)
     assert found
-    trouble = [line for line in dmesg.splitlines() if re.search(found[1], line)]
+    judged = DATA_RACE.sub(lambda report: report[0] if OURS.search(report[0]) else "", dmesg)
+    trouble = [line for line in judged.splitlines() if re.search(found[1], line)]
     return [line for line in trouble if not (expected and re.search(expected, line))]
 
 
@@ -78,6 +86,14 @@ def is_long(told: Head, kernel: str, race: bool = False) -> bool:
     if told.full or told.nvme or race:
         return True
     return not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
+
+
+def settings(told: Head) -> list[tuple[str, bool]]:
+    """The kernels that a script asks for, and whether its CPUs race there."""
+    races = {"": [False], "too": [False, True], "only": [True]}[told.race]
+    usual = [(kernel, race) for kernel in told.kernels for race in races]
+    debug = [(kernels.DEBUG.name, race) for race in races if told.debug]
+    return [*usual, *debug, *([(kernels.KCSAN.name, True)] if told.race else [])]
 
 
 def cases() -> list[object]:
@@ -94,8 +110,7 @@ def cases() -> list[object]:
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
-        for kernel in (*told.kernels, *([kernels.DEBUG.name] if told.debug else []))
-        for race in {"": [False], "too": [False, True], "only": [True]}[told.race]
+        for kernel, race in settings(told)
     ]
 
 
@@ -110,8 +125,9 @@ def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False)
         files["with.sh"] = WITH.read_bytes()
     if told.nvme:
         files |= {f"lab/{name}": (LAB / name).read_bytes() for name in ("__init__.py", "errors.py", "wrr.py")}
-    limit = told.limit * (DEBUG_SLOWER if kernel == kernels.DEBUG.name else 1) * (RACE_CPUS if race else 1)
-    said = (f"SCHEDULER={scheduler}" if scheduler else "", "RACE=1" if race else "")
+    limit = told.limit * (1 if kernel in kernels.names() else DEBUG_SLOWER) * (RACE_CPUS if race else 1)
+    unseen = UNSEEN if kernel == kernels.KCSAN.name else ""
+    said = (f"SCHEDULER={scheduler}" if scheduler else "", "RACE=1" if race else "", unseen)
     return job.Job(
         kernel, "\n".join([*filter(None, said), text]), files, RACE_CPUS if race else told.cpus, limit, told.nvme, race
     )
@@ -156,3 +172,19 @@ def test_complaints_are_found_and_excused() -> None:
     log = "[1.0] WARNING: CPU: 0 at x.c:1\n[1.1] all well\n[1.2] I/O error, dev simdisk-d0, sector 0\n"
     assert len(complaints(log)) == 2
     assert complaints(log, "I/O error") == ["[1.0] WARNING: CPU: 0 at x.c:1"]
+
+
+def test_a_data_race_counts_where_the_access_is_ours() -> None:
+    line = f"[1.0] {'=' * 66}\n"
+    log = f"{line}[1.0] BUG: KCSAN: data-race in a / b\n\n[1.0] write to 0xff of 8 bytes by task 1 on cpu 0:\n"
+    log += "[1.0]  a+0x1/0x2%s\n[1.0]  c+0x1/0x2 [simdisk]\n\n[1.0] read to 0xff of 8 bytes by interrupt on cpu 1:\n"
+    log += f"[1.0]  b+0x1/0x2\n{line}"
+    assert complaints(log % "") == []
+    assert complaints(log % " [mq_prio]") == ["[1.0] BUG: KCSAN: data-race in a / b"]
+
+
+def test_a_script_that_races_does_so_where_data_races_are_reported() -> None:
+    told = Head(kernels=("6.12",), race="too", debug=True)
+    debug, kcsan = kernels.DEBUG.name, kernels.KCSAN.name
+    assert settings(told) == [("6.12", False), ("6.12", True), (debug, False), (debug, True), (kcsan, True)]
+    assert settings(Head(kernels=("6.12",))) == [("6.12", False)]

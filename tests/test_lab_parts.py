@@ -112,6 +112,14 @@ def test_the_kernel_is_found_inside_its_image() -> None:
         kernels.payload(bytes(2048))
 
 
+@pytest.mark.usefixtures("lab")
+def test_guests_need_nothing_that_debian_has_otherwise() -> None:
+    stock = kernels.get(kernels.DEFAULT)
+    debians = (stock.root / "boot" / f"config-{stock.release}").read_text(encoding="utf-8").splitlines()
+    wanted = Path(kernels.__file__).with_name("guest.config").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in wanted if not line.startswith("#") and line and line not in debians]
+
+
 def test_an_unknown_kernel_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="5.10"):
         kernels.get("5.10")
