@@ -35,7 +35,7 @@
 static DEFINE_HASHTABLE(split_account_table, SPLIT_ACCOUNT_BITS);
 static DECLARE_BITMAP(split_account_ids, SPLIT_ACCOUNTS);
 static unsigned int split_account_last; /* id that was given last */
-static unsigned int split_accounts_used;
+static unsigned int split_accounts_used; /* read without the lock to be shown */
 static DEFINE_SPINLOCK(split_accounts_lock); /* guards changes of the above and of the array */
 struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
 
@@ -106,7 +106,8 @@ static unsigned int split_account_id(unsigned int end)
 		id = find_next_zero_bit(split_account_ids, end, shared);
 	if (id >= end)
 		return 0;
-	if (++split_accounts_used > SPLIT_ACCOUNTS_SCARCE)
+	WRITE_ONCE(split_accounts_used, split_accounts_used + 1);
+	if (split_accounts_used > SPLIT_ACCOUNTS_SCARCE)
 		split_memory_is_scarce();
 	return id;
 }
@@ -225,7 +226,7 @@ static void split_account_end(struct split_account *account)
 {
 	lockdep_assert_held(&split_accounts_lock);
 	__clear_bit(account->id, split_account_ids);
-	split_accounts_used--;
+	WRITE_ONCE(split_accounts_used, split_accounts_used - 1);
 	RCU_INIT_POINTER(split_accounts[account->id], NULL);
 	hash_del_rcu(&account->node);
 	split_account_free(account);

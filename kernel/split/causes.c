@@ -443,7 +443,8 @@ static u16 causes_stand_in(struct causes_table *table, const struct causes *caus
 	u64 drawn = causes_draw(&table->lot, total);
 
 	lockdep_assert_held(&table->lock);
-	table->overflows++;
+	/* Pairs with causes_overflows(), which takes no lock. */
+	WRITE_ONCE(table->overflows, table->overflows + 1);
 	for (; drawn >= member->weight; member++)
 		drawn -= member->weight;
 	causes_hold(table, member->account);

@@ -283,7 +283,7 @@ void split_hold_here(struct split_call *call)
 static int split_wait(struct split_call *call)
 {
 	split_hold_here(call);
-	if (call->state != SPLIT_LEFT)
+	if (READ_ONCE(call->state) != SPLIT_LEFT)
 		return 0;
 	if (fatal_signal_pending(current) || split_is_cancelled())
 		return -EINTR;
@@ -637,6 +637,7 @@ static void split_ledger_show(const struct split_device *device, unsigned int id
 {
 	const struct split_ledger *ledger = &device->ledger[id];
 
+	lockdep_assert_held(&ledger->lock);
 	if (!ledger->cause)
 		return;
 	seq_printf(m, "%s %u ", device->disk, id);
@@ -651,17 +652,27 @@ static void split_ledger_show(const struct split_device *device, unsigned int id
 		   atomic64_read(&ledger->bytes[SPLIT_LOG]), ledger->pending.bytes);
 }
 
+static void split_ledgers_show(struct split_device *device, struct seq_file *m)
+{
+	unsigned int id;
+
+	for (id = 0; id < SPLIT_ACCOUNTS; id++) {
+		spin_lock_irq(&device->ledger[id].lock);
+		split_ledger_show(device, id, m);
+		spin_unlock_irq(&device->ledger[id].lock);
+	}
+}
+
 /* split/ledger: a line per device and account; what is nobody's is process 0's. */
 static int ledger_show(struct seq_file *m, void *unused)
 {
 	struct split_device *device;
-	unsigned int i, id;
+	unsigned int i;
 
 	rcu_read_lock();
 	for (i = 0; i < ARRAY_SIZE(split_devices); i++)
 		hlist_for_each_entry_rcu(device, &split_devices[i], node)
-			for (id = 0; id < SPLIT_ACCOUNTS; id++)
-				split_ledger_show(device, id, m);
+			split_ledgers_show(device, m);
 	rcu_read_unlock();
 	return 0;
 }

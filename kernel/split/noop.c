@@ -98,7 +98,7 @@ static bool noop_enter(void *data, struct split_call *call)
 	bool go;
 
 	spin_lock_irq(&noop->lock);
-	go = !(noop->hold & BIT(call->kind));
+	go = !(READ_ONCE(noop->hold) & BIT(call->kind));
 	if (!go && !call->nowait) {
 		split_hold(call, "hold");
 		list_add_tail(&call->node, &noop->held);
