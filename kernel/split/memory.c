@@ -40,6 +40,7 @@
 #include <linux/pagemap.h>
 #include <linux/vmalloc.h>
 #include <linux/workqueue.h>
+#include <linux/writeback.h>
 
 /* Accounts that run out are waited for so long before old tags are looked for, again. */
 #define SPLIT_SWEEP_JIFFIES msecs_to_jiffies(1000)
