@@ -46,23 +46,23 @@ static unsigned long long look_every(void)
 /* Until a signal comes or the rounds are over. */
 static void watch(int signals, int listening)
 {
-	struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
-				{ .fd = listening, .events = POLLIN } };
+	struct pollfd fds[2 + CLIENTS] = { { .fd = signals, .events = POLLIN } };
 	unsigned long long every = look_every(), next = started, look = started + every,
-			   read = started, now, until;
+			   read = started, now, until, wait;
+	unsigned int count;
 	long round = 0;
 
 	do {
 		next = options.interval ? next + options.interval * NSEC : ULLONG_MAX;
 		while ((now = now_ns()) < next) {
 			until = next < look ? next : look;
-			if (poll(fds, 2, until > now ? (until - now + 999999) / 1000000 : 0) < 0 &&
-			    errno != EINTR)
+			wait = until > now ? until - now : 0;
+			count = 1 + await_clients(fds + 1, listening, &wait);
+			if (poll(fds, count, (wait + 999999) / 1000000) < 0 && errno != EINTR)
 				die(1, "can't wait: %s; try again", strerror(errno));
 			if (fds[0].revents)
 				break;
-			if (fds[1].revents)
-				serve(listening);
+			serve(fds + 1, listening, now_ns() - now);
 			if (now_ns() < look)
 				continue;
 			look_for_oldest();

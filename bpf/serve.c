@@ -2,7 +2,6 @@
 /* OpenMetrics over HTTP. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,52 +16,22 @@
 /* What a client may take in all, in ns: to ask, to take the answer in and to close. iolat's own time isn't in it. */
 #define PATIENCE NSEC
 
-struct client {
+/**
+ * struct client - a connection, until the client closes it or its time is up
+ * @left: what is left of its time, in ns
+ * @asked: bytes of @request that have come
+ * @answer: allocated when the request is complete, NULL again when all of it is sent
+ * @size: bytes of the answer
+ * @sent: bytes of it that are sent
+ */
+static struct client {
 	int socket;
 	unsigned long long left;
-};
-
-/* Wait until a client can be read from or written to; false when its time is up. */
-static bool wait_for(struct client *client, short events)
-{
-	struct pollfd ready = { .fd = client->socket, .events = events };
-	unsigned long long begin = now_ns(), took;
-	int result = poll(&ready, 1, client->left / 1000000);
-
-	took = now_ns() - begin;
-	client->left -= took < client->left ? took : client->left;
-	return result > 0 && client->left;
-}
-
-/* Read an HTTP request up to its empty line; false if there is none. */
-static bool read_request(struct client *client, char *request, size_t size)
-{
-	size_t length = 0;
-	ssize_t more;
-
-	while (length < size - 1 && wait_for(client, POLLIN) &&
-	       (more = recv(client->socket, request + length, size - 1 - length, MSG_DONTWAIT)) >
-		       0) {
-		length += more;
-		request[length] = '\0';
-		if (strstr(request, "\r\n\r\n") || strstr(request, "\n\n"))
-			return true;
-	}
-	return false;
-}
-
-static void send_all(struct client *client, const char *text, size_t size)
-{
-	ssize_t sent;
-
-	while (size && wait_for(client, POLLOUT)) {
-		sent = send(client->socket, text, size, MSG_DONTWAIT);
-		if (sent < 0)
-			return;
-		text += sent;
-		size -= sent;
-	}
-}
+	size_t asked, size, sent;
+	char *answer;
+	char request[4096];
+} clients[CLIENTS];
+static unsigned int client_count;
 
 /* The whole answer, allocated. */
 static char *answer(const char *request, size_t *size)
@@ -87,32 +56,88 @@ static char *answer(const char *request, size_t *size)
 	return text;
 }
 
-void serve(int listening)
+/* Read more of a request, which ends with an empty line; false if there is none, or the client has closed. */
+static bool hear(struct client *client)
 {
-	struct client client = { accept4(listening, NULL, NULL, SOCK_CLOEXEC), PATIENCE };
-	char request[4096], *text;
-	size_t size;
+	char *end = client->request + client->asked;
+	size_t room = sizeof(client->request) - 1 - client->asked;
+	ssize_t more = recv(client->socket, end, room, MSG_DONTWAIT);
 
-	if (client.socket < 0)
-		return;
-	if (read_request(&client, request, sizeof(request))) {
-		text = answer(request, &size);
-		send_all(&client, text, size);
-		free(text);
-		/* What was sent arrives whole if the client closes first. */
-		shutdown(client.socket, SHUT_WR);
-		wait_for(&client, POLLIN);
+	if (more <= 0)
+		return false;
+	end[more] = '\0';
+	client->asked += more;
+	if (!client->sent &&
+	    (strstr(client->request, "\r\n\r\n") || strstr(client->request, "\n\n")))
+		client->answer = answer(client->request, &client->size);
+	return true;
+}
+
+/* Send more of an answer; false if the client doesn't take it. */
+static bool tell(struct client *client)
+{
+	ssize_t sent = send(client->socket, client->answer + client->sent,
+			    client->size - client->sent, MSG_DONTWAIT);
+
+	if (sent < 0)
+		return false;
+	client->sent += sent;
+	if (client->sent < client->size)
+		return true;
+	free(client->answer);
+	client->answer = NULL;
+	/* What was sent arrives whole if the client closes first. */
+	return !shutdown(client->socket, SHUT_WR);
+}
+
+static void leave(struct client *client)
+{
+	close(client->socket);
+	free(client->answer);
+	*client = clients[--client_count];
+}
+
+unsigned int await_clients(struct pollfd *fds, int listening, unsigned long long *wait)
+{
+	unsigned int n;
+
+	fds[0] = (struct pollfd){ .fd = client_count < CLIENTS ? listening : -1, .events = POLLIN };
+	for (n = 0; n < client_count; n++) {
+		fds[n + 1] = (struct pollfd){ .fd = clients[n].socket,
+					      .events = clients[n].answer ? POLLOUT : POLLIN };
+		*wait = clients[n].left < *wait ? clients[n].left : *wait;
 	}
-	close(client.socket);
+	return n + 1;
+}
+
+void serve(const struct pollfd *fds, int listening, unsigned long long waited)
+{
+	unsigned int n;
+	int socket;
+
+	/* From the last on, which takes the place of one that leaves. */
+	for (n = client_count; n--;) {
+		struct client *client = &clients[n];
+
+		client->left -= waited < client->left ? waited : client->left;
+		if (!client->left ||
+		    (fds[n + 1].revents && !(client->answer ? tell(client) : hear(client))))
+			leave(client);
+	}
+	if (!fds[0].revents)
+		return;
+	socket = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+	if (socket >= 0)
+		clients[client_count++] = (struct client){ .socket = socket, .left = PATIENCE };
 }
 
 int open_socket(const struct sockaddr_in *address)
 {
-	int yes = 1, listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int yes = 1, listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (listening < 0 || bind(listening, (const struct sockaddr *)address, sizeof(*address)) ||
-	    listen(listening, 16))
+	    listen(listening, SOMAXCONN))
 		die(1, "can't listen there: %s; try: ss -ltn", strerror(errno));
 	return listening;
 }
