@@ -334,10 +334,14 @@ static __u32 row_of(const struct iolat_io *io)
 	return place == ROWS && by ? make_row(io->what, WHO_OTHERS) : place;
 }
 
-/* The operation as users know it: the kernel's writes without data are flushes. */
+/* The operation as users know it: the kernel's writes without data are flushes, those on zones have no name. */
 static __u32 op_of(__u32 opf, __u32 bytes)
 {
-	return (opf & OP_MASK) == IO_WRITE && !bytes ? IO_FLUSH : opf & OP_MASK;
+	__u32 op = opf & OP_MASK;
+
+	if (op == IO_WRITE && !bytes)
+		return IO_FLUSH;
+	return op < 32 && IO_NAMED >> op & 1 ? op : IO_OTHER;
 }
 
 /* Classes and schedulers are known for sure from the insertion on, and may be gone at completion. */

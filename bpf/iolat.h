@@ -60,15 +60,19 @@ struct iolat_cell {
 	unsigned long long bypassed_max;
 };
 
-/* What the kernel calls flush here is one without data; with data it is a write. */
+/* What the kernel calls flush here is one without data; with data it is a write. All that have no name are one. */
 enum {
 	IO_READ = 0,
 	IO_WRITE = 1,
 	IO_FLUSH = 2,
 	IO_DISCARD = 3,
 	IO_SECURE_ERASE = 5,
-	IO_ZEROES = 9
+	IO_ZEROES = 9,
+	IO_OTHER = 255
 };
+#define IO_NAMED                                                              \
+	(1U << IO_READ | 1U << IO_WRITE | 1U << IO_FLUSH | 1U << IO_DISCARD | \
+	 1U << IO_SECURE_ERASE | 1U << IO_ZEROES)
 
 enum by { BY_NONE, BY_CGROUP, BY_PROCESS, BY_THREAD };
 

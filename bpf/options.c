@@ -17,13 +17,10 @@
 struct options options = { .histograms = true, .dev = ANY, .op = ANY, .class = ANY };
 
 const struct name operations[] = {
-	{ IO_READ, "read" },
-	{ IO_WRITE, "write" },
-	{ IO_FLUSH, "flush" },
-	{ IO_DISCARD, "discard" },
-	{ IO_ZEROES, "zeroes" },
-	{ IO_SECURE_ERASE, "secure-erase" },
-	{ 0, NULL },
+	{ IO_READ, "read" },	 { IO_WRITE, "write" },
+	{ IO_FLUSH, "flush" },	 { IO_DISCARD, "discard" },
+	{ IO_ZEROES, "zeroes" }, { IO_SECURE_ERASE, "secure-erase" },
+	{ IO_OTHER, "other" },	 { 0, NULL },
 };
 const struct name classes[] = {
 	{ 0, "none" }, { 1, "rt" }, { 2, "be" }, { 3, "idle" }, { 0, NULL }
@@ -185,7 +182,8 @@ static void usage(void)
 	      "  -p, --pid PID         only what this process queues\n"
 	      "  -t, --tid TID         only what this thread queues\n"
 	      "  -g, --cgroup FOLDER   only I/O of this cgroup\n"
-	      "      --op OP           only read, write, flush, discard, zeroes or secure-erase\n"
+	      "      --op OP           only read, write, flush, discard, zeroes, secure-erase\n"
+	      "                        or other: operations on zones\n"
 	      "      --class CLASS     only none, rt, be or idle\n"
 	      "  -b, --by WHAT         a row for each cgroup, process or thread\n"
 	      "  -o, --order           who overtakes whom: inversions, bypasses, the oldest "

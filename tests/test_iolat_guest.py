@@ -69,6 +69,18 @@ for name in 'a"b' 'a,b'; do
 	)
 done
 end_watch
+modprobe null_blk nr_devices=0
+config=/sys/kernel/config/nullb/nullb0
+mkdir $config
+for setting in size=64 zoned=1 zone_size=4 zone_nr_conv=2; do
+	echo "${setting#*=}" >"$config/${setting%%=*}"
+done
+echo 1 >$config/power
+watch /out/zones --openmetrics --op other -d nullb0
+for action in open close finish reset; do
+	blkzone $action --offset 32768 --length 8192 /dev/nullb0
+done
+end_watch
 truncate -s 320m /tmp/xfs
 modprobe loop
 mkfs.xfs -q /tmp/xfs
@@ -173,12 +185,21 @@ def writeback_belongs_to_the_cgroup_that_wrote(printed: Mapping[str, str]) -> No
     assert any(row["cgroup"] == "/shop" and row["op"] == "write" for row in rows)
 
 
+def operations_on_zones_are_one(printed: Mapping[str, str]) -> None:
+    """Several of one name would be several samples of the same labels, and Prometheus would refuse them all."""
+    samples = [sample for family in families_of(printed["zones"]).values() for sample in family.samples]
+    assert len({(sample.name, *sorted(sample.labels.items())) for sample in samples}) == len(samples)
+    counts = [one.value for one in samples if one.name.endswith("seconds_count") and one.labels["stage"] == "q2c"]
+    assert counts == [4]
+
+
 CHECKS = (
     jq_reads_json_and_finds_every_io,
     json_is_consistent_with_itself,
     rounds_add_up,
     csv_reads_csv,
     prometheus_reads_metrics,
+    operations_on_zones_are_one,
     another_page_is_not_there,
     a_slow_client_holds_nobody_up,
     text_has_its_columns_and_bars,
