@@ -35,6 +35,8 @@
 #define YOUNG_NS 1000000000ULL
 /* How often a CPU tries to raise a maximum that others raise meanwhile. */
 #define RAISES 16
+/* How often an I/O is counted as requeued at most. */
+#define MOST_REQUEUES 0xffff
 /* An I/O stands for at most twice 2^COARSEST. */
 #define COARSEST 10
 
@@ -808,7 +810,9 @@ int BPF_PROG(rq_requeue, struct request *rq)
 	if (place == IOS)
 		return 0;
 	io->d = 0;
-	io->requeues++;
+	/* One that its device has no room for is requeued every few ms. */
+	if (io->requeues < MOST_REQUEUES)
+		io->requeues++;
 	if (order && !io->listed)
 		enter_line(io, place);
 	return 0;

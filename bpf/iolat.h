@@ -112,10 +112,10 @@ struct iolat_io {
 	unsigned short weight;
 	unsigned short bios;
 	unsigned short ioprio;
+	unsigned short requeues;
 	unsigned char op;
 	unsigned char rank;
 	unsigned char disk;
-	unsigned char requeues;
 	unsigned char bypasses;
 	unsigned char known;
 	unsigned char listed;

@@ -409,6 +409,7 @@ IOLAT = (
     ("remapped-unseen", "!(bio->bi_flags & queued_flag)", "true", "paths"),
     ("split-off-unseen", "if (origin == IOS)", "if (origin <= IOS)", "paths"),
     ("flushed-twice", " || rq->rq_flags & flush_flag", "", "paths"),
+    ("requeues-in-a-byte", "if (io->requeues < MOST_REQUEUES)", "if (io->requeues < 255)", "paths"),
     ("not-inverted", "if (rank < io->rank)", "if (rank > io->rank)", "order"),
     ("thread-for-process", "id >> 32 == only_process", "(__u32)id == only_process", "count"),
     ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),

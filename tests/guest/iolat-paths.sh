@@ -129,18 +129,33 @@ losetup -d /dev/loop0
 expect "loop: reads" "$(figure count read loop0)" 23
 expect "loop: reads below" "$(figure count read simdisk-d0)" 23
 
-# The SCSI layer requeues what met a transport error: every 13th command.
+# The SCSI layer requeues what met a transport error, every 13th command, and every few ms what its HBA has no room for:
+# more often than a byte can count.
 modprobe sd_mod
 modprobe scsi_debug dev_size_mb=16 ndelay=200000
 until [ -b /dev/sda ]; do sleep 0.1; done
-echo 16 >/sys/bus/pseudo/drivers/scsi_debug/opts
-echo 13 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
+scsi_debug=/sys/bus/pseudo/drivers/scsi_debug
+echo 16 >$scsi_debug/opts
+echo 13 >$scsi_debug/every_nth
+
+# busy_read SECONDS: read while the HBA is busy for so long.
+busy_read() {
+	echo 0x8000 >$scsi_debug/opts
+	echo 1 >$scsi_debug/every_nth
+	dd if=/dev/sda of=/dev/null bs=4k count=1 iflag=direct status=none &
+	reader=$!
+	sleep "$1"
+	echo 0 >$scsi_debug/opts
+	wait $reader
+}
+
 watch /tmp/json --json --order -d sda --op read
 dd if=/dev/sda of=/dev/null bs=4k count=130 iflag=direct status=none
+busy_read 4
 end_watch
 balance
-expect "requeued: reads" "$(row read sda ios)" 130
-[ "$(row read sda requeues)" -ge 9 ] || fail "only $(row read sda requeues) of 130 reads were requeued"
+expect "requeued: reads" "$(row read sda ios)" 131
+[ "$(row read sda requeues)" -gt 300 ] || fail "131 reads were requeued $(row read sda requeues) times only"
 
 # Bios that NVMe's multipath passes on, without an event of their own.
 modprobe -a nvme-tcp nvmet-tcp
