@@ -595,16 +595,14 @@ static void overtake(struct iolat_io *io, __u64 now)
 
 static void begin_order(struct iolat_io *io, __u32 place, struct bio *bio, struct gendisk *disk)
 {
-	__u32 found = disk_of(disk_dev(disk));
-
-	if (found == DISKS) {
+	io->disk = disk_of(disk_dev(disk));
+	if (io->disk == DISKS) {
 		count(LOST_ORDER);
 		return;
 	}
 	io->ioprio = ioprio_of(bio);
 	io->op = op_of(bio->bi_opf, bio->bi_iter.bi_size);
 	io->rank = rank_of(io->ioprio >> CLASS_SHIFT);
-	io->disk = found;
 	io->pid = bpf_get_current_pid_tgid();
 	enter_line(io, place);
 }
@@ -813,7 +811,7 @@ int BPF_PROG(rq_requeue, struct request *rq)
 	/* One that its device has no room for is requeued every few ms. */
 	if (io->requeues < MOST_REQUEUES)
 		io->requeues++;
-	if (order && !io->listed)
+	if (order && !io->listed && io->disk < DISKS)
 		enter_line(io, place);
 	return 0;
 }

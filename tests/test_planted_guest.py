@@ -410,6 +410,7 @@ IOLAT = (
     ("split-off-unseen", "if (origin == IOS)", "if (origin <= IOS)", "paths"),
     ("flushed-twice", " || rq->rq_flags & flush_flag", "", "paths"),
     ("requeues-in-a-byte", "if (io->requeues < MOST_REQUEUES)", "if (io->requeues < 255)", "paths"),
+    ("line-of-another", "!io->listed && io->disk < DISKS", "!io->listed", "paths"),
     ("not-inverted", "if (rank < io->rank)", "if (rank > io->rank)", "order"),
     ("thread-for-process", "id >> 32 == only_process", "(__u32)id == only_process", "count"),
     ("sum-off-by-one", "add_stage(row, I2D, d - i, ", "add_stage(row, I2D, d - i + 1, ", "count"),

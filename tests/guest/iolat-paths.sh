@@ -157,6 +157,20 @@ balance
 expect "requeued: reads" "$(row read sda ios)" 131
 [ "$(row read sda requeues)" -gt 300 ] || fail "131 reads were requeued $(row read sda requeues) times only"
 
+# A disk more than there is room for: its read waits in no other disk's line.
+modprobe null_blk nr_devices=32
+watch /tmp/json --json --order
+for n in $(seq 0 31); do
+	dd if="/dev/nullb$n" of=/dev/null bs=4k count=1 iflag=direct status=none
+done
+busy_read 2
+end_watch
+[ "$(counter lost_order)" -gt 0 ] || fail "there was room for all disks: $(cat /tmp/json)"
+if grep -qE '"(rt|be|idle)":[0-9]{9}' /tmp/json; then
+	fail "a read of one disk waits in the line of another: $(cat /tmp/json)"
+fi
+modprobe -r null_blk
+
 # Bios that NVMe's multipath passes on, without an event of their own.
 modprobe -a nvme-tcp nvmet-tcp
 loopback
