@@ -62,7 +62,7 @@ __u64 counters[COUNTERS];
 struct iolat_row rows[ROWS];
 __u32 rows_used;
 struct iolat_disk disks[DISKS];
-union iolat_name schedulers[SCHEDULERS];
+struct iolat_scheduler schedulers[SCHEDULERS];
 struct iolat_change changes[CHANGES];
 __u32 change_count;
 struct iolat_line lines[LINES];
@@ -231,15 +231,18 @@ CHECKED_ALONE __u32 disk_of(__u32 dev)
 	return DISKS;
 }
 
-/* The place of a scheduler's name in `schedulers`; that of "none" if there is no room. */
+/* The place of a scheduler's name in `schedulers`, the same for all CPUs; that of "none" if there is no room. */
 CHECKED_ALONE __u32 scheduler_named(__u64 first, __u64 second)
 {
+	__u64 key = first ^ second * 2654435761U;
 	__u32 n;
 
 	for (n = 1; n < SCHEDULERS; n++) {
-		if (!__sync_val_compare_and_swap(&schedulers[n].word[0], 0, first))
+		if (!__sync_val_compare_and_swap(&schedulers[n].key, 0, key)) {
+			schedulers[n].word[0] = first;
 			schedulers[n].word[1] = second;
-		if (schedulers[n].word[0] == first && schedulers[n].word[1] == second)
+		}
+		if (schedulers[n].key == key)
 			return n;
 	}
 	return 0;
@@ -255,34 +258,30 @@ static __u32 scheduler_of(struct elevator_queue *elevator)
 	return scheduler_named(name[0], name[1]);
 }
 
-/* The disk has another elevator than when it was last looked at, or it is looked at for the first time. */
-static void note_scheduler(struct iolat_disk *disk, struct request_queue *queue)
+/* What tells an elevator from others: its address may be one's that was there before. Below it is room for a place. */
+static __u64 mark_of(struct elevator_queue *elevator)
 {
-	struct elevator_queue *elevator = queue->elevator;
-	__u32 before = disk->scheduler, now = scheduler_of(elevator), n;
-	bool known = disk->type;
-
-	disk->type = elevator ? id_of(elevator->type) : 1;
-	disk->scheduler = now;
-	if (!known)
-		bpf_probe_read_kernel_str(disk->name, sizeof(disk->name), queue->disk->disk_name);
-	if (!known || before == now)
-		return;
-	n = __sync_fetch_and_add(&change_count, 1);
-	changes[n & (CHANGES - 1)] =
-		(struct iolat_change){ bpf_ktime_get_ns(), disk->dev, before, now };
+	return (elevator ? id_of(elevator) * 31 + id_of(elevator->type) : 1) * SCHEDULERS;
 }
 
+/* The place of a disk's scheduler. One CPU notes a change; the others have the new one from the same moment on. */
 static __u32 current_scheduler(struct iolat_disk *disk, struct request_queue *queue)
 {
-	struct elevator_queue *elevator = queue->elevator;
-	__u64 now = elevator ? id_of(elevator) : 1, type = elevator ? id_of(elevator->type) : 1;
-	__u64 before = disk->elevator;
+	__u64 before = disk->elevator, mark = mark_of(queue->elevator);
+	__u32 last = before & (SCHEDULERS - 1), now, n;
 
-	if ((before != now || disk->type != type) &&
-	    __sync_val_compare_and_swap(&disk->elevator, before, now) == before)
-		note_scheduler(disk, queue);
-	return disk->scheduler;
+	if (before - last == mark)
+		return last;
+	now = scheduler_of(queue->elevator);
+	if (__sync_val_compare_and_swap(&disk->elevator, before, mark | now) != before)
+		return now;
+	bpf_probe_read_kernel_str(disk->name, sizeof(disk->name), queue->disk->disk_name);
+	if (!before || last == now)
+		return now;
+	n = __sync_fetch_and_add(&change_count, 1);
+	changes[n & (CHANGES - 1)] =
+		(struct iolat_change){ bpf_ktime_get_ns(), disk->dev, last, now };
+	return now;
 }
 
 static __u32 probe(__u64 what, __u64 who, __u32 n)
@@ -549,7 +548,7 @@ static void invert(struct iolat_io *io, struct iolat_io *other, __u64 now)
 {
 	struct iolat_disk *disk = &disks[io->disk & (DISKS - 1)];
 	struct iolat_pair pair = { .dev = disk->dev,
-				   .scheduler = disk->scheduler,
+				   .scheduler = disk->elevator & (SCHEDULERS - 1),
 				   .issued_class = io->ioprio >> CLASS_SHIFT,
 				   .issued_level = io->ioprio & LEVEL_MASK,
 				   .issued_op = io->op,

@@ -137,16 +137,19 @@ struct iolat_pace {
 	unsigned int random;
 } __attribute__((aligned(64)));
 
-union iolat_name {
-	char name[NAME_LEN];
-	unsigned long long word[2];
+/* A scheduler's name, and a number made of all of it, which is there at once. */
+struct iolat_scheduler {
+	unsigned long long key;
+	union {
+		char name[NAME_LEN];
+		unsigned long long word[2];
+	};
 };
 
+/* `elevator`: 0 before the first I/O; the scheduler's place modulo SCHEDULERS, the rest tells its elevator from others. */
 struct iolat_disk {
 	unsigned int dev;
-	unsigned int scheduler;
 	unsigned long long elevator;
-	unsigned long long type;
 	char name[DISK_NAME];
 };
 

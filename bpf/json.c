@@ -105,7 +105,7 @@ static void json_disks(FILE *out)
 			continue;
 		disk_name(name, sizeof(name), disk->dev);
 		fprintf(out, "%s{\"device\":\"%s\",\"scheduler\":\"%s\",\"oldest\":{", comma, name,
-			scheduler_name(disk->scheduler));
+			scheduler_name(disk->elevator));
 		for (rank = 0; options.order && rank < RANKS; rank++)
 			fprintf(out, "%s\"%s\":%llu", rank ? "," : "", rank_names[rank],
 				longest_wait(n, rank));

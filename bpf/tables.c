@@ -543,9 +543,9 @@ void disk_name(char *name, size_t size, unsigned int dev)
 		snprintf(name, size, "%u:%u", dev >> 20, dev & 0xfffff);
 }
 
-const char *scheduler_name(unsigned int number)
+const char *scheduler_name(unsigned long long place)
 {
-	return bpf->bss->schedulers[number % SCHEDULERS].name;
+	return bpf->bss->schedulers[place % SCHEDULERS].name;
 }
 
 /* How long the first of a line has waited, in ns. The kernel goes on meanwhile: what is gone by now had its turn. */
@@ -572,7 +572,7 @@ static void sound_alarm(int disk, int rank, unsigned long long age)
 		disk_name(name, sizeof(name), bpf->bss->disks[disk].dev);
 		fprintf(stderr,
 			"iolat: ALARM: on %s with %s an I/O of class %s has waited for %.3f s\n",
-			name, scheduler_name(bpf->bss->disks[disk].scheduler), rank_names[rank],
+			name, scheduler_name(bpf->bss->disks[disk].elevator), rank_names[rank],
 			age / 1e9);
 		starved = true;
 	}

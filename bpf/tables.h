@@ -79,7 +79,9 @@ unsigned long long longest_wait(int disk, int rank);
 void begin_counts(void);
 
 void disk_name(char *name, size_t size, unsigned int dev);
-const char *scheduler_name(unsigned int number);
+
+/* By a place modulo SCHEDULERS. */
+const char *scheduler_name(unsigned long long place);
 
 /* The first change of scheduler to show: the kernel keeps the last ones. */
 unsigned int first_change(void);
