@@ -310,9 +310,12 @@ CHECKED_ALONE __u32 make_row(__u64 what, __u64 who)
 
 	for (n = 0; n < PROBES; n++) {
 		place = probe(what, who, n);
-		if (rows[place].what || __sync_val_compare_and_swap(&rows[place].what, 0, what))
+		if (rows[place].what ||
+		    __sync_val_compare_and_swap(&rows[place].what, 0, WHAT_MADE))
 			continue;
 		rows[place].who = who;
+		/* From now on it is found. */
+		__sync_lock_test_and_set(&rows[place].what, what);
 		__sync_fetch_and_add(&rows_used, 1);
 		return place;
 	}

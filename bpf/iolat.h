@@ -34,9 +34,13 @@ enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 #define CHANGES 64
 #define ANY 0xffffffffU
 
-/* A row's `what`: marks that it is in use and that what `--by` says has ended; scheduler, operation, level, class, disk. */
+/*
+ * A row's `what`: marks that it is in use, that what `--by` says has ended, or alone that the row is being made; scheduler,
+ * operation, level, class, disk.
+ */
 #define WHAT_USED (1ULL << 63)
 #define WHAT_ENDED (1ULL << 62)
+#define WHAT_MADE (1ULL << 61)
 #define WHAT_SCHEDULER 46
 #define WHAT_OP 38
 #define WHAT_LEVEL 35

@@ -322,7 +322,13 @@ static struct row *row_of(const struct iolat_row *key)
 	return rows[n];
 }
 
-/* The key of the kernel's n-th row; what it is of may have ended. */
+/* Whether the kernel's n-th row is one. */
+static bool in_use(unsigned int n)
+{
+	return __atomic_load_n(&bpf->bss->rows[n].what, __ATOMIC_ACQUIRE) & WHAT_USED;
+}
+
+/* The key of the kernel's n-th row, which is in use; what it is of may have ended. */
 static struct iolat_row key_of(unsigned int n)
 {
 	struct iolat_row key = bpf->bss->rows[n];
@@ -338,6 +344,8 @@ static bool has_row(const struct iolat_row *key)
 	unsigned int n;
 
 	for (n = 0; n < ROWS; n++) {
+		if (!in_use(n))
+			continue;
 		other = key_of(n);
 		if (other.what == key->what && other.who == key->who)
 			return true;
@@ -348,16 +356,20 @@ static bool has_row(const struct iolat_row *key)
 /* Add what the kernel's n-th row has gained. It counts an I/O in the cell when that is in all of the histograms. */
 static void read_row(unsigned int n)
 {
+	/* First, so that an I/O which is counted later is a reason to read the row again. */
+	const unsigned long long ios = __atomic_load_n(&cells[n].ios, __ATOMIC_ACQUIRE);
 	const struct iolat_row key = key_of(n);
-	const struct iolat_cell cell = cells[n];
 	struct row *row = row_of(&key);
+	struct iolat_cell cell;
 	struct histogram now;
 	int s;
 
 	if (!last[n])
 		last[n] = allocate(sizeof(*last[n]));
-	if (!row || cell.ios == last[n]->cell.ios)
+	if (!row || ios == last[n]->cell.ios)
 		return;
+	cell = cells[n];
+	cell.ios = ios;
 	gain_row(row, &last[n]->cell, &cell);
 	for (s = 0; s < STAGES; s++) {
 		now = stages[n * STAGES + s];
@@ -370,7 +382,7 @@ static void read_rows(void)
 	unsigned int n;
 
 	for (n = 0; n < ROWS; n++)
-		if (bpf->bss->rows[n].what)
+		if (in_use(n))
 			read_row(n);
 }
 
@@ -456,7 +468,7 @@ static unsigned int mark_ended(void)
 	unsigned int n, count = 0;
 
 	for (n = 0; n < ROWS; n++) {
-		if (!bpf->bss->rows[n].what || !who_has_ended(bpf->bss->rows[n].who))
+		if (!in_use(n) || !who_has_ended(bpf->bss->rows[n].who))
 			continue;
 		__atomic_or_fetch(&bpf->bss->rows[n].what, WHAT_ENDED, __ATOMIC_SEQ_CST);
 		count++;
