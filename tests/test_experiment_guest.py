@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lab import cache, description, fio, image, job, kernels, machine, modules, passes, plan, qemu, study, toolbox
+from lab.description import Experiment
 from lab.job import Job
 from lab.plan import Choice, Point
 
@@ -23,19 +24,18 @@ STOP = r"sleep 0.0025; printf '\001' | dd of=/dev/port bs=1 seek=$((0x505)) conv
 """A job that stops the guest as a guest that is ready to be saved does."""
 
 
-def runs(scheduler: str, *variants: str) -> list[tuple[Point, Job]]:
-    """Short runs of the priority mix."""
-    found = description.load("prio-mix")
-    built = modules.build(KERNEL)
-    points = plan.points(found, Choice(schedulers=(scheduler,)))
-    return [(point, plan.make_job(found, point, 1, built)) for point in points if point.variant.name in variants]
+def short_run(seed: int = 1) -> tuple[Experiment, Point, Job]:
+    """A run of the priority mix of 2 s, with thousands of reads."""
+    found = dataclasses.replace(description.load("prio-mix"), seconds=2)
+    points = plan.points(found, Choice(schedulers=("mq-prio",), variants=("alone-low-8",)))
+    return found, points[0], plan.make_job(found, points[0], seed, modules.build(KERNEL))
 
 
 @contextmanager
 def busy_host() -> Iterator[None]:
-    """One process more than the host has processors, each of them at work all the time, until this one ends."""
+    """As many processes as the host has processors, each of them at work all the time: a guest has none for itself."""
     with ExitStack() as stack:
-        for _ in range((os.cpu_count() or 1) + 1):
+        for _ in range(os.cpu_count() or 1):
             child = stack.enter_context(subprocess.Popen(["sh", "-c", "while kill -0 $PPID; do :; done"]))
             stack.callback(child.kill)
         yield
@@ -43,11 +43,11 @@ def busy_host() -> Iterator[None]:
 
 @pytest.mark.usefixtures("lab")
 def test_a_run_repeats_to_the_byte_alone_and_beside_others() -> None:
-    ((_, one),) = runs("mq-prio", "alone-low-8")
+    *_, one = short_run()
     alone = job.run(one)
     assert alone.status == 0, alone.files["stderr"].decode()
     with busy_host():
-        others = job.run_many([one] * 4, parallel=3)
+        others = job.run_many([one] * 3, parallel=3)
     for beside in others:
         assert beside.files == alone.files
         assert beside.dmesg == alone.dmesg
@@ -121,20 +121,13 @@ def test_a_machine_says_what_it_consists_of() -> None:
 
 
 @pytest.mark.usefixtures("lab")
-def test_another_seed_is_another_run() -> None:
-    found = description.load("prio-mix")
-    ((point, one),) = runs("mq-prio", "alone-low-8")
-    other = plan.make_job(found, point, 2, modules.build(KERNEL))
-    first, second = (outcome.files["fio.json"].decode() for outcome in map(passes.outcome, (one, other)))
-    assert fio.parse(first) != fio.parse(second)
+def test_another_seed_is_another_run_and_the_guest_says_what_the_cell_needs() -> None:
+    (found, point, one), (*_, other) = short_run(1), short_run(2)
     assert job.key(one) != job.key(other)
-
-
-@pytest.mark.usefixtures("lab")
-def test_the_guest_says_what_the_cell_needs() -> None:
-    found = description.load("prio-mix")
-    ((point, one),) = runs("mq-prio", "alone-low-8")
-    files = {name: data.decode() for name, data in passes.outcome(one).files.items()}
+    files, others = (
+        {name: data.decode() for name, data in passes.outcome(each).files.items()} for each in (one, other)
+    )
+    assert fio.parse(files["fio.json"]) != fio.parse(others["fio.json"])
     cell = study.cell(found, point, [("key", files)])
     assert cell.kernel.startswith("6.12.")
     assert cell.device_parameters["profile"] == "ssd"
