@@ -73,6 +73,9 @@ MQ_PRIO = (
     ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
     ("no-limit", "\tif (!higher ||", "\tif (true ||", "mq-prio-sparse"),
     ("no-trial", "\tif (mqp->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
+    ("merges-unlimited", "return mqp->rotating || !mqp_competing(mqp);", "return true;", "mq-prio-sparse: reader's"),
+    ("same-cost-for-others", "(r->alike < MQP_ALIKE)\n\t\treturn", "(true)\n\t\treturn", "mq-prio-sparse: share of"),
+    ("buffer-looks-cheap", "(r->writes < MQP_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     (
         "requeued-leaves",
         "\t\t.finish_request\t\t= mqp_finish_request,",

@@ -15,8 +15,9 @@
  *  - Lower requests fill the device's own queue.  While a higher rank is
  *    active, lower ones are inside the device in turns: one request on flash,
  *    1 MiB on a rotating disk, where one seek should pay for much.  While a
- *    higher rank stays away for a moment, lower ones keep the device busy, but
- *    no deeper than its throughput needs (mqp_learn_limit()).
+ *    higher rank stays away for longer than is worth waiting for, lower ones
+ *    keep the device busy, but no deeper than their throughput needs
+ *    (mqp_learn_limit()).
  *  - Aging that lets the oldest go first turns into "low first" once an
  *    overload has made everything old.  Here aging is a budget: what a turn
  *    costs decides when the next one opens, so that turns take low_share percent
@@ -26,19 +27,18 @@
  * The cost of a turn on a disk is what the device spent on it: the time from the
  * completion before it (or from the turn's start) to its own, which is seek,
  * rotation and transfer.  On flash requests overlap, and completions come in
- * batches, so that no single completion says what a read costs.  There the
+ * batches, so that no single completion says what a request costs.  There the
  * lower rank has the device for itself for a moment, once a minute (a trial), and
- * is charged by the byte what the device took then.  A write ends in the drive's
- * buffer, and a rank that had no trial yet knows nothing: both are charged the
- * time since the completion before them.  With C for the cost, S for the share
- * in per cent, the next turn opens after
+ * is charged by the byte what the device took then.  In a trial too it has no more
+ * requests inside than its throughput needs: a higher rank meets what is inside at
+ * the end.  A trial of writes goes on until they have filled the drive's buffer.
+ * With C for the cost, S for the share in per cent, the next turn opens after
  *
  *	min(C * 92 / S, 1 s)
  *
- * On a disk one turn is inside the device at a time.  On flash there may be
- * several, S per cent of what the lower rank had inside in its trial, or of what
- * the higher rank has now.  The first turn opens when the lower requests that
- * were inside the device before the higher rank came have left it.
+ * On a disk one turn is inside the device at a time, on flash as many as the share
+ * needs (mqp_turn_fits()).  The first turn opens when the lower requests that were
+ * inside the device before the higher rank came have left it.
  *
  * With one rank active nothing of this runs: requests pass in arrival order
  * (in sector order with a deadline on a rotating disk), merge structures are
@@ -76,8 +76,9 @@
 #define MQP_HOLD_MS_DEFAULT 10
 #define MQP_HOLD_MS_MAX 1000
 
-/* The time between a rank's requests is an average over about so many, in parts of a jiffy. */
-#define MQP_THINK_WEIGHT 8
+/* Averages are over about so many requests; the time between two is kept in parts of a jiffy. */
+#define MQP_WEIGHT 8
+#define MQP_ALIKE (2 * MQP_WEIGHT)
 #define MQP_THINK_SHIFT 8
 
 /*
@@ -99,26 +100,38 @@
 #define MQP_PROMISE_PCT 92
 
 /*
- * On flash a lower rank has the device for itself for a moment when it has had so
- * many turns, so that its share is one of what it does alone; and again when that
- * is long ago, or its requests have another size.  It ends after so many
- * requests, or after so long: a delay that urgent ranks meet once a minute.
+ * A rank's depth inside the device doubles as long as that brings a quarter more throughput, so
+ * that at its limit the rank has four fifths of what it could have.  A depth is judged by so many
+ * completions, and two more for each request inside: they show a difference of a quarter, and keep
+ * a trial short.  Mixed sizes take more.
  */
-#define MQP_TRIAL_TURNS 8
-#define MQP_TRIAL_DONE 128
-#define MQP_SIZE_WEIGHT 8
-#define MQP_TRIAL_JIFFIES (60 * HZ)
-#define MQP_TRIAL_NS (20 * NSEC_PER_MSEC)
+#define MQP_WINDOW 4
+#define MQP_WINDOW_MIXED 64
+#define MQP_GAIN_PCT 125
+#define MQP_MIB_SHIFT 20
+
+/* After so many windows the search begins anew, at half the limit: too rarely for a p99 to show. */
+#define MQP_LOOK_AGAIN 1024
 
 /*
- * A device's throughput is looked at over so many completions, and a rank's depth
- * doubles for as long as that brings a tenth more.  Each so many windows it is
- * tried again.
+ * A rank that had some turns has a trial: one that wants little isn't worth it.  Another comes
+ * each minute, but takes a hundredth of the time at most.  While the cost isn't known, or when
+ * requests have become twice or half as large, or most write where most read, it comes as soon as
+ * a second after the last one, but takes a tenth of the time at most.  A trial of writes ends when
+ * they have filled the buffer that a drive without memory of its own may have.  As a trial stops
+ * higher ranks, it ends after MQP_TRIAL_NS in any case: a slow drive fills its buffer in that.  A
+ * look ends the trial of a rank that has gone.
  */
-#define MQP_WINDOW 32
-#define MQP_MIB_SHIFT 20
-#define MQP_GAIN_PCT 110
-#define MQP_LOOK_AGAIN 128
+#define MQP_TRIAL_TURNS 2
+#define MQP_TRIAL_JIFFIES (60UL * HZ)
+#define MQP_TRIAL_REST_JIFFIES HZ
+#define MQP_TRIAL_REST 10
+#define MQP_TRIAL_WRITES (16 * 1024 * 1024)
+#define MQP_TRIAL_NS NSEC_PER_SEC
+#define MQP_TRIAL_LOOK_NS (5 * NSEC_PER_MSEC)
+
+/* The part of a rank's requests that write is an average in these units. */
+#define MQP_ALL_WRITES 1024
 
 /*
  * A busy higher rank's own dispatches open turns; the timer is for when there
@@ -128,6 +141,13 @@
 
 /* No turn, however long the device stalled, keeps the next away for longer. */
 #define MQP_PERIOD_MAX_NS NSEC_PER_SEC
+
+/*
+ * While ranks compete for flash, merges make no request larger: what is held back would grow to
+ * the largest request there is, which no other rank can interrupt.  That much the page cache
+ * reads ahead, unless told otherwise.
+ */
+#define MQP_MERGE_SECTORS (128 * 1024 >> SECTOR_SHIFT)
 
 /*
  * Within a rank on a rotating disk: requests in one sweep before the oldest is
@@ -154,13 +174,13 @@ enum mqp_state {
  * @last_ns: the completion before; 0: none, or something else was in between
  * @ns: between completions
  * @bytes: of all requests but the first
- * @done: their number
+ * @done: their number; below 0 those before which nothing counts
  */
 struct mqp_window {
 	u64 last_ns;
 	u64 ns;
 	u64 bytes;
-	unsigned int done;
+	int done;
 };
 
 /**
@@ -172,16 +192,19 @@ struct mqp_window {
  * @owed_ns: device time that ranks below this one may have before it
  * @think: how long the rank stays away between requests, jiffies << MQP_THINK_SHIFT
  * @turns: since the last trial
- * @tried: jiffies of the last trial
- * @size: bytes of a request in turns, on average
- * @tried_size: the same in the last trial; 0: there was none
- * @mib_ns: what the last trial took for a MiB
- * @depth: the most requests inside the device at a time, then
- * @limit: how many may be inside while a more urgent rank comes back now and then
- * @trying: the limit that is tried; 0: none
- * @limit_mib_ns: what the device takes for a MiB at the limit; 0: not known yet
- * @windows: since a limit was tried
- * @window: the throughput under the limit, or in a trial
+ * @size: bytes of a request in turns and trials, on average
+ * @writes: how many of these write, of MQP_ALL_WRITES
+ * @alike: requests since the last one that was twice or half as large, up to MQP_ALIKE
+ * @mib_ns: what the device takes for a MiB when the rank has it for itself; 0: not known
+ * @tried: jiffies when that was learned
+ * @tried_size: @size then
+ * @tried_writes: @writes then
+ * @rest: jiffies after the last trial in which no other follows
+ * @limit: requests inside the device that suffice for the rank's throughput
+ * @limit_mib_ns: what the device takes for a MiB with so many
+ * @depth: how many may be inside: @limit, or twice that to see what it brings
+ * @windows: that many at the limit, and half of it is tried again; 0: the search is on
+ * @window: the throughput with @depth inside
  * @issued: dispatched and unfinished; changes without the lock, as @last does
  * @last: jiffies when the rank last had a request finished
  */
@@ -193,14 +216,17 @@ struct mqp_rank {
 	s64 owed_ns;
 	unsigned int think;
 	unsigned int turns;
-	unsigned long tried;
 	unsigned int size;
-	unsigned int tried_size;
+	unsigned int writes;
+	unsigned int alike;
 	u64 mib_ns;
-	unsigned int depth;
+	unsigned long tried;
+	unsigned int tried_size;
+	unsigned int tried_writes;
+	unsigned long rest;
 	unsigned int limit;
-	unsigned int trying;
 	u64 limit_mib_ns;
+	unsigned int depth;
 	unsigned int windows;
 	struct mqp_window window;
 	atomic_t issued ____cacheline_aligned_in_smp;
@@ -213,8 +239,8 @@ struct mqp_rank {
  * @left: budget in sectors, on a rotating disk
  * @issued: requests of turns inside the device
  * @start_ns: when the first request went
- * @cost_ns: device time of the requests that finished
- * @stay_ns: how long the last turn was inside the device
+ * @cost_ns: device time of the requests that finished, or on flash of the last one that went
+ * @stay_ns: how long a turn is inside the device: on a disk the last one, on flash on average
  * @next_ns: when the next turn may open
  * @count: turns so far
  */
@@ -244,7 +270,8 @@ struct mqp_turn {
  * @full: the rank whose limit keeps its requests back, MQP_RANKS: none; read
  *	  without the lock
  * @trial: the rank that has the device for itself, MQP_RANKS: none
- * @trial_ns: when that ends
+ * @trial_ns: when that began
+ * @trial_bytes: what was done since
  * @rotating: the device seeks
  * @low_share: percent, 1-50; read and written without the lock
  * @hold_ms: 0-1000; read and written without the lock
@@ -265,6 +292,7 @@ struct mqp_data {
 	unsigned int full;
 	unsigned int trial;
 	u64 trial_ns;
+	u64 trial_bytes;
 	bool rotating;
 	unsigned int low_share;
 	unsigned int hold_ms;
@@ -321,7 +349,7 @@ static void mqp_learn_think(struct mqp_data *mqp, struct mqp_rank *r)
 	if (mqp_has_requests(r))
 		return;
 	away = min(jiffies - READ_ONCE(r->last), most) << MQP_THINK_SHIFT;
-	r->think += ((int)away - (int)r->think) / MQP_THINK_WEIGHT;
+	r->think += ((int)away - (int)r->think) / MQP_WEIGHT;
 }
 
 /*
@@ -346,6 +374,12 @@ static unsigned int mqp_top(struct mqp_data *mqp)
 	return top;
 }
 
+/* The rank whose requests go first: the one that has the device for itself, or the top one. */
+static unsigned int mqp_first(struct mqp_data *mqp)
+{
+	return mqp->trial < MQP_RANKS ? mqp->trial : mqp_top(mqp);
+}
+
 /* Requests of these ranks inside the device. */
 static unsigned int mqp_inside(const struct mqp_data *mqp, unsigned long ranks)
 {
@@ -364,18 +398,20 @@ static unsigned int mqp_lower_issued(const struct mqp_data *mqp, unsigned int to
 
 /* Throughput */
 
-/* Takes a completion into a window; returns the time for a MiB when it has @size, else 0. */
-static u64 mqp_window_add(struct mqp_window *w, u64 now, unsigned int bytes, unsigned int size)
+/*
+ * Takes a completion into a window; returns the time for a MiB when it has @done of them and @least
+ * bytes, else 0.
+ */
+static u64 mqp_window_add(struct mqp_window *w, u64 now, unsigned int bytes, int done, u64 least)
 {
 	u64 mib_ns;
 
-	if (w->last_ns && now > w->last_ns) {
+	if (w->last_ns && w->done++ >= 0) {
 		w->ns += now - w->last_ns;
 		w->bytes += bytes;
-		w->done++;
 	}
 	w->last_ns = now;
-	if (w->done < size)
+	if (w->done < done || w->bytes < least)
 		return 0;
 	mib_ns = div64_u64(w->ns << MQP_MIB_SHIFT, max(w->bytes, 1ULL));
 	*w = (struct mqp_window){ .last_ns = now };
@@ -391,40 +427,70 @@ static void mqp_not_full(struct mqp_data *mqp)
 	WRITE_ONCE(mqp->full, MQP_RANKS);
 }
 
-/*
- * A window under the limit, or under the one that is tried, says @mib_ns: the larger of the two
- * is worth it where it brings a tenth more.
- */
+/* Of a rank alone the device takes @mib_ns for a MiB of such requests; 0: not known. */
+static void mqp_learn_cost(struct mqp_rank *r, u64 mib_ns)
+{
+	r->mib_ns = mib_ns;
+	r->tried_size = r->size;
+	r->tried_writes = r->writes;
+}
+
+/* So many of the rank's requests may be inside from now on; what is inside tells nothing of it. */
+static void mqp_set_depth(struct mqp_rank *r, unsigned int depth)
+{
+	r->depth = depth;
+	r->window = (struct mqp_window){ .done = -(int)depth };
+}
+
+/* The rank's requests have become others than those whose cost is known, and are all of a kind. */
+static bool mqp_changed(const struct mqp_rank *r)
+{
+	int writes = (int)r->writes - (int)r->tried_writes;
+
+	if (r->alike < MQP_ALIKE)
+		return false;
+	return r->size > 2 * r->tried_size || r->size < r->tried_size / 2 ||
+	       abs(writes) > MQP_ALL_WRITES / 2;
+}
+
+/* The search for the limit begins; what it found before is forgotten. */
+static void mqp_search(struct mqp_rank *r)
+{
+	r->limit = 1;
+	r->windows = 0;
+	mqp_set_depth(r, 1);
+}
+
+/* With @depth inside it took @mib_ns: the search for the limit goes on, or begins anew later. */
 static void mqp_learn_limit(struct mqp_rank *r, u64 mib_ns)
 {
-	bool more = r->trying > r->limit, better;
-
-	if (!r->trying) {
+	if (r->depth == r->limit) {
 		r->limit_mib_ns = mib_ns;
-		if (r->windows++ % MQP_LOOK_AGAIN == 0)
-			r->trying = 2 * r->limit;
-		else if (r->windows % MQP_LOOK_AGAIN == MQP_LOOK_AGAIN / 2)
-			r->trying = r->limit / 2;
-		return;
+		if (!r->windows) {
+			mqp_set_depth(r, 2 * r->limit);
+		} else if (!--r->windows) {
+			r->limit = max(r->limit / 2, 1U);
+			mqp_set_depth(r, r->limit);
+		}
+	} else if (r->limit_mib_ns * 100 >= mib_ns * MQP_GAIN_PCT) {
+		r->limit = r->depth;
+		r->limit_mib_ns = mib_ns;
+		mqp_set_depth(r, 2 * r->limit);
+	} else {
+		mqp_set_depth(r, r->limit);
+		r->windows = MQP_LOOK_AGAIN;
 	}
-	if (more)
-		better = r->limit_mib_ns * 100 > mib_ns * MQP_GAIN_PCT;
-	else
-		better = mib_ns * 100 <= r->limit_mib_ns * MQP_GAIN_PCT;
-	if (!better) {
-		r->trying = 0;
-		return;
-	}
-	r->limit = r->trying;
-	r->limit_mib_ns = mib_ns;
-	r->trying = more ? 2 * r->limit : r->limit / 2;
 }
 
 /* Queueing */
 
+/* A discard, which moves no data, counts as a sector. */
 static void mqp_set_state(struct request *rq, enum mqp_state state)
 {
-	rq->elv.priv[1] = (void *)((unsigned long)blk_rq_bytes(rq) << MQP_STATE_BITS | state);
+	bool moves = req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
+	unsigned long bytes = moves ? blk_rq_bytes(rq) : SECTOR_SIZE;
+
+	rq->elv.priv[1] = (void *)(bytes << MQP_STATE_BITS | state);
 }
 
 static enum mqp_state mqp_get_state(const struct request *rq)
@@ -432,7 +498,7 @@ static enum mqp_state mqp_get_state(const struct request *rq)
 	return (unsigned long)rq->elv.priv[1] & GENMASK(MQP_STATE_BITS - 1, 0);
 }
 
-/* What the request had when it was dispatched. */
+/* What the request had when it was inserted, or dispatched. */
 static unsigned int mqp_bytes(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] >> MQP_STATE_BITS;
@@ -468,8 +534,10 @@ static void mqp_enqueue(struct mqp_data *mqp, struct request *rq)
 	}
 	rq_set_add(&r->set, rq);
 	mqp->waiting |= BIT(i);
-	if (!(mqp->busy & BIT(i)))
+	if (!(mqp->busy & BIT(i))) {
 		WRITE_ONCE(mqp->busy, mqp->busy | BIT(i));
+		mqp_set_depth(r, r->limit);
+	}
 	if (mqp->rotating)
 		rq_set_index(mqp->q, &r->set, rq);
 }
@@ -569,24 +637,10 @@ static void mqp_charge(struct mqp_data *mqp, unsigned int rank, u64 cost)
 	mqp_settle(mqp, rank, cost);
 }
 
-/*
- * What a read takes of a device that the rank has for itself, on flash; 0: not known. Of a
- * write the device shows only how long it takes to get into its buffer.
- */
-static u64 mqp_known_cost(const struct mqp_rank *r, const struct request *rq)
+/* What a request takes of a flash device that the rank has for itself; 0: not known. */
+static u64 mqp_cost(const struct mqp_rank *r, const struct request *rq)
 {
-	u64 bytes = max(mqp_bytes(rq), r->tried_size);
-
-	return op_is_write(req_op(rq)) ? 0 : bytes * r->mib_ns >> MQP_MIB_SHIFT;
-}
-
-/* How many requests of turns may be inside a flash device: lower ranks' share of its queue. */
-static unsigned int mqp_turn_depth(const struct mqp_data *mqp, unsigned int top,
-				   const struct mqp_rank *r)
-{
-	unsigned int depth = max_t(unsigned int, r->depth, atomic_read(&mqp->rank[top].issued));
-
-	return max(depth * READ_ONCE(mqp->low_share) / 100, 1U);
+	return mqp_bytes(rq) * r->mib_ns >> MQP_MIB_SHIFT;
 }
 
 static void mqp_turn_begin(struct mqp_data *mqp, unsigned int rank, u64 now)
@@ -609,15 +663,19 @@ static void mqp_turn_begin(struct mqp_data *mqp, unsigned int rank, u64 now)
 
 /*
  * Whether the device has room for another turn of a rank: what was inside before the higher rank
- * came has left it, and turns don't fill it.
+ * came has left it.  On flash so many are inside as their share needs, by Little's law: at the
+ * rate at which they open, for as long as they stay.  So a device that stalls isn't filled.
  */
 static bool mqp_turn_fits(const struct mqp_data *mqp, unsigned int top, unsigned int rank)
 {
-	unsigned int issued = mqp->turn.issued;
+	const struct mqp_turn *turn = &mqp->turn;
+	const struct mqp_rank *r = &mqp->rank[rank];
 
-	if (!issued)
+	if (!turn->issued)
 		return !mqp_lower_issued(mqp, top);
-	return !mqp->rotating && issued < mqp_turn_depth(mqp, top, &mqp->rank[rank]);
+	return !mqp->rotating && r->mib_ns &&
+	       turn->issued * mqp_cost(r, mqp_oldest(r)) * 100 <
+		       turn->stay_ns * READ_ONCE(mqp->low_share);
 }
 
 /* Whether a request of a lower rank, mqp->turn.rank, may go now; begins a turn when one is due. */
@@ -639,51 +697,76 @@ static bool mqp_turn_open(struct mqp_data *mqp, unsigned int top, unsigned long 
 	return true;
 }
 
+/* Takes a request into its rank's averages. */
+static void mqp_average(struct mqp_rank *r, const struct request *rq)
+{
+	int size = mqp_bytes(rq), writes = op_is_write(req_op(rq)) ? MQP_ALL_WRITES : 0;
+
+	if (!r->size)
+		r->size = size;
+	if (size > 2 * r->size || size < r->size / 2)
+		r->alike = 0;
+	else if (r->alike < MQP_ALIKE)
+		r->alike++;
+	r->size += (size - (int)r->size) / MQP_WEIGHT;
+	r->writes += (writes - (int)r->writes) / MQP_WEIGHT;
+}
+
 /* On flash a turn is a request, which is charged at once where its cost is known. */
 static struct request *mqp_turn_take(struct mqp_data *mqp)
 {
 	struct mqp_turn *turn = &mqp->turn;
 	struct mqp_rank *r = &mqp->rank[turn->rank];
 	struct request *rq = mqp_take(mqp, r, MQP_TURN, !mqp->rotating || !turn->issued);
-	int size = blk_rq_bytes(rq);
 
 	turn->left -= max(blk_rq_sectors(rq), MQP_TURN_LEAST);
 	turn->issued++;
-	r->size += (size - (int)r->size) / MQP_SIZE_WEIGHT;
-	if (!mqp->rotating)
-		mqp_charge(mqp, turn->rank, mqp_known_cost(r, rq));
+	if (mqp->rotating)
+		return rq;
+	mqp_average(r, rq);
+	rq->fifo_time = turn->start_ns;
+	turn->cost_ns = mqp_cost(r, rq);
+	mqp_charge(mqp, turn->rank, turn->cost_ns);
 	return rq;
 }
 
 /*
- * One of the turns' requests is done, @spent after the completion before it. On a disk the last
- * one ends the turn, which sets the time of the next.
+ * One of the turns' requests is done; fifo_time is when it went. Where no trial said what it costs,
+ * that is the time since the completion before it.
  */
-static void mqp_turn_done(struct mqp_data *mqp, struct request *rq, u64 now)
+static void mqp_flash_turn_done(struct mqp_data *mqp, struct request *rq, u64 now)
 {
 	struct mqp_turn *turn = &mqp->turn;
 	struct mqp_rank *r = rq->elv.priv[0];
-	u64 from = max(turn->start_ns, READ_ONCE(mqp->last_done_ns));
-	u64 spent = now > from ? now - from : 0;
+	u64 from = max(rq->fifo_time, READ_ONCE(mqp->last_done_ns));
+	u64 cost = mqp_cost(r, rq);
 
 	turn->issued--;
-	turn->stay_ns = now - turn->start_ns;
-	turn->cost_ns += spent;
-	if (!mqp->rotating) {
-		u64 known = mqp_known_cost(r, rq);
-
-		if (!known)
-			mqp_charge(mqp, r - mqp->rank, spent);
-		else
-			spent = known;
-		trace_mq_prio_turn_end(mqp->q, r - mqp->rank, spent, mqp_period(mqp, spent));
-	} else if (!turn->issued) {
-		mqp_charge(mqp, turn->rank, turn->cost_ns);
-		turn->next_ns = max(turn->next_ns, turn->start_ns);
-		turn->left = 0;
-		trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns,
-				       mqp_period(mqp, turn->cost_ns));
+	turn->stay_ns += div_s64(now - rq->fifo_time - turn->stay_ns, MQP_WEIGHT);
+	if (!cost) {
+		cost = now > from ? now - from : 0;
+		mqp_charge(mqp, r - mqp->rank, cost);
 	}
+	trace_mq_prio_turn_end(mqp->q, r - mqp->rank, cost, mqp_period(mqp, cost));
+}
+
+/*
+ * The same on a disk, where it cost the time since the completion before it. The last one ends the
+ * turn, which sets the time of the next.
+ */
+static void mqp_disk_turn_done(struct mqp_data *mqp, u64 now)
+{
+	struct mqp_turn *turn = &mqp->turn;
+	u64 from = max(turn->start_ns, READ_ONCE(mqp->last_done_ns));
+
+	turn->stay_ns = now - turn->start_ns;
+	turn->cost_ns += now > from ? now - from : 0;
+	if (--turn->issued)
+		return;
+	mqp_charge(mqp, turn->rank, turn->cost_ns);
+	turn->next_ns = max(turn->next_ns, turn->start_ns);
+	turn->left = 0;
+	trace_mq_prio_turn_end(mqp->q, turn->rank, turn->cost_ns, mqp_period(mqp, turn->cost_ns));
 }
 
 /* Trials */
@@ -691,10 +774,19 @@ static void mqp_turn_done(struct mqp_data *mqp, struct request *rq, u64 now)
 /* A lower rank's share is of what it does alone: on flash that is found out by letting it. */
 static bool mqp_trial_due(const struct mqp_data *mqp, const struct mqp_rank *r)
 {
-	if (mqp->rotating || r->turns < MQP_TRIAL_TURNS || op_is_write(req_op(mqp_oldest(r))))
+	unsigned long since = jiffies - r->tried;
+
+	if (mqp->rotating || r->turns < MQP_TRIAL_TURNS)
 		return false;
-	return !r->mib_ns || r->size > 2 * r->tried_size || r->size < r->tried_size / 2 ||
-	       time_after(jiffies, r->tried + MQP_TRIAL_JIFFIES);
+	if (!r->mib_ns || mqp_changed(r))
+		return since > r->rest;
+	return since > max(MQP_TRIAL_JIFFIES, MQP_TRIAL_REST * r->rest);
+}
+
+static void mqp_trial_look_later(struct mqp_data *mqp)
+{
+	hrtimer_start(&mqp->timer, ns_to_ktime(ktime_get_ns() + MQP_TRIAL_LOOK_NS),
+		      HRTIMER_MODE_ABS_SOFT);
 }
 
 static void mqp_trial_begin(struct mqp_data *mqp, unsigned int rank)
@@ -702,25 +794,37 @@ static void mqp_trial_begin(struct mqp_data *mqp, unsigned int rank)
 	struct mqp_rank *r = &mqp->rank[rank];
 
 	mqp->trial = rank;
-	mqp->trial_ns = ktime_get_ns() + MQP_TRIAL_NS;
-	r->window = (struct mqp_window){};
-	r->depth = 0;
-	hrtimer_start(&mqp->timer, ns_to_ktime(mqp->trial_ns), HRTIMER_MODE_ABS_SOFT);
+	mqp->trial_ns = ktime_get_ns();
+	mqp->trial_bytes = 0;
+	mqp_search(r);
+	mqp_trial_look_later(mqp);
 }
 
-/* Ends a trial; where too little was done to tell, what was known before stays. */
-static void mqp_trial_end(struct mqp_data *mqp)
+/* Ends a trial. What is known stays where too little was done to tell. */
+static void mqp_trial_end(struct mqp_data *mqp, u64 now)
 {
 	struct mqp_rank *r = &mqp->rank[mqp->trial];
 	struct mqp_window *w = &r->window;
 
-	if (w->bytes)
-		r->mib_ns = div64_u64(w->ns << MQP_MIB_SHIFT, w->bytes);
-	r->tried = jiffies;
-	r->tried_size = r->size;
+	if (w->done >= MQP_WINDOW + (int)r->depth && w->bytes > mqp->trial_bytes / 4)
+		mqp_learn_cost(r, div64_u64(w->ns << MQP_MIB_SHIFT, w->bytes));
 	r->turns = 0;
-	*w = (struct mqp_window){};
+	r->tried = jiffies;
+	r->rest = max_t(unsigned long, MQP_TRIAL_REST_JIFFIES,
+			nsecs_to_jiffies(now - mqp->trial_ns) * MQP_TRIAL_REST);
+	mqp_set_depth(r, r->limit);
 	mqp->trial = MQP_RANKS;
+}
+
+/* Looks whether the rank on trial has gone, or is stuck. */
+static void mqp_trial_look(struct mqp_data *mqp)
+{
+	u64 now = ktime_get_ns();
+
+	if (!mqp_has_requests(&mqp->rank[mqp->trial]) || now > mqp->trial_ns + MQP_TRIAL_NS)
+		mqp_trial_end(mqp, now);
+	else
+		mqp_trial_look_later(mqp);
 }
 
 /* What is left of an idle rank's hold, in ns, rounded up to whole jiffies. */
@@ -746,7 +850,7 @@ static bool mqp_timer_covers(struct mqp_data *mqp, u64 at)
  */
 static bool mqp_look(struct mqp_data *mqp)
 {
-	unsigned int top = mqp_top(mqp);
+	unsigned int top = mqp_first(mqp);
 	struct mqp_rank *r = &mqp->rank[top];
 	u64 at = U64_MAX, now;
 	bool held = mqp->held;
@@ -756,6 +860,8 @@ static bool mqp_look(struct mqp_data *mqp)
 		WRITE_ONCE(mqp->held, false);
 		return held;
 	}
+	if (mqp->trial < MQP_RANKS)
+		return false;
 	now = ktime_get_ns();
 	if (mqp_turn_fits(mqp, top, mqp_next_rank(mqp, mqp->waiting)))
 		at = max(now, mqp->turn.next_ns);
@@ -780,8 +886,8 @@ static enum hrtimer_restart mqp_timer(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&mqp->lock, flags);
-	if (mqp->trial < MQP_RANKS && ktime_get_ns() >= mqp->trial_ns)
-		mqp_trial_end(mqp);
+	if (mqp->trial < MQP_RANKS)
+		mqp_trial_look(mqp);
 	WRITE_ONCE(mqp->held, false);
 	spin_unlock_irqrestore(&mqp->lock, flags);
 	mqp_run(mqp);
@@ -813,6 +919,18 @@ static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 static void mqp_prepare_request(struct request *rq)
 {
 	mqp_set_state(rq, MQP_OUTSIDE);
+}
+
+/* Merges may make requests as large as the device takes. */
+static bool mqp_merges_freely(const struct mqp_data *mqp)
+{
+	return mqp->rotating || !mqp_competing(mqp);
+}
+
+static bool mqp_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio)
+{
+	return mqp_merges_freely(q->elevator->elevator_data) ||
+	       blk_rq_sectors(rq) + bio_sectors(bio) <= MQP_MERGE_SECTORS;
 }
 
 static bool mqp_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs)
@@ -878,9 +996,10 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	spin_lock_irqsave(&mqp->lock, flags);
 	/*
 	 * A plug's requests were merged among themselves; look only for what
-	 * waited before them, and not at all when nothing did.
+	 * waited before them, and not at all when nothing did, or where a bio's
+	 * merge has its limit, which a request's hasn't.
 	 */
-	merge = mqp->queued;
+	merge = mqp->queued && mqp_merges_freely(mqp);
 	if (merge)
 		mqp_index_all(mqp);
 	list_for_each_entry_safe(rq, tmp, list, queuelist) {
@@ -919,45 +1038,33 @@ static bool mqp_has_room(struct mqp_data *mqp, unsigned int top)
 	unsigned long higher = mqp->busy & (BIT(top) - 1);
 	struct mqp_rank *r = &mqp->rank[top];
 
-	if (!higher || mqp_inside(mqp, mqp->busy & ~higher) < (r->trying ?: r->limit))
+	if (!higher || mqp_inside(mqp, mqp->busy & ~higher) < r->depth)
 		return true;
-	WRITE_ONCE(mqp->full, top);
+	if (mqp->trial == MQP_RANKS)
+		WRITE_ONCE(mqp->full, top);
 	return false;
-}
-
-/* A rank has the device for itself. */
-static struct request *mqp_dispatch_trial(struct mqp_data *mqp)
-{
-	struct mqp_rank *r = &mqp->rank[mqp->trial];
-	struct request *rq;
-
-	if (!r->set.queued)
-		return NULL;
-	rq = mqp_take(mqp, r, MQP_ISSUED, false);
-	r->depth = max_t(unsigned int, r->depth, atomic_read(&r->issued));
-	return rq;
 }
 
 /* Several ranks had requests lately: the higher goes, a turn goes, or nothing. */
 static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 {
-	unsigned int top = mqp_top(mqp);
+	unsigned int top = mqp_first(mqp);
 	unsigned long lower = mqp->waiting & ~GENMASK(top, 0);
-	struct request *rq = NULL;
 
 	if (mqp->trial == MQP_RANKS && lower && mqp_turn_open(mqp, top, lower)) {
-		if (mqp->turn.issued || !mqp_trial_due(mqp, &mqp->rank[mqp->turn.rank]))
+		if (!mqp_trial_due(mqp, &mqp->rank[mqp->turn.rank]))
 			return mqp_turn_take(mqp);
-		mqp_trial_begin(mqp, mqp->turn.rank);
+		top = mqp->turn.rank;
+		mqp_trial_begin(mqp, top);
 	}
-	if (mqp->trial < MQP_RANKS)
-		rq = mqp_dispatch_trial(mqp);
-	else if ((mqp->waiting & BIT(top)) && mqp_has_room(mqp, top))
-		rq = mqp_take(mqp, &mqp->rank[top], MQP_ISSUED, false);
-	if (rq)
-		return rq;
+	if ((mqp->waiting & BIT(top)) && mqp_has_room(mqp, top)) {
+		/* Until now the device did nothing: that is no part of what a request takes. */
+		if (top == mqp->trial && !mqp_inside(mqp, mqp->busy))
+			mqp->rank[top].window.last_ns = ktime_get_ns();
+		return mqp_take(mqp, &mqp->rank[top], MQP_ISSUED, false);
+	}
 	WRITE_ONCE(mqp->held, true);
-	if (mqp->trial == MQP_RANKS && !(mqp->waiting & BIT(top)))
+	if (!(mqp->waiting & BIT(top)))
 		mqp_look(mqp);
 	trace_mq_prio_hold(mqp->q, top, lower);
 	return NULL;
@@ -1002,27 +1109,41 @@ out:
 }
 
 /* A completion of a rank that has the device for itself, or as much of it as its limit allows. */
-static void mqp_learn(struct mqp_data *mqp, unsigned int rank, unsigned int bytes, u64 now)
+static void mqp_learn(struct mqp_data *mqp, struct request *rq, u64 now)
 {
-	struct mqp_rank *r = &mqp->rank[rank];
+	struct mqp_rank *r = rq->elv.priv[0];
+	unsigned int rank = r - mqp->rank, bytes = mqp_bytes(rq);
+	bool trial = rank == mqp->trial;
 	u64 mib_ns;
+	int done;
 
-	if (rank != mqp->trial && rank != mqp->full)
+	if (!trial && rank != mqp->full)
 		return;
-	if (rank == mqp->trial && mqp_inside(mqp, mqp->busy & ~BIT(rank))) {
+	mqp_average(r, rq);
+	if (trial)
+		mqp->trial_bytes += bytes;
+	if (trial && mqp_inside(mqp, mqp->busy & ~BIT(rank))) {
 		r->window.last_ns = 0;
 		return;
 	}
-	mib_ns = mqp_window_add(&r->window, now, bytes,
-				rank == mqp->full ? MQP_WINDOW : MQP_TRIAL_DONE);
+	done = MQP_WINDOW + 2 * r->depth;
+	if (r->alike < MQP_ALIKE)
+		done = max(done, MQP_WINDOW_MIXED);
+	mib_ns = mqp_window_add(&r->window, now, bytes, done,
+				trial && r->windows ? mqp->trial_bytes / 2 : 0);
 	if (!mib_ns)
 		return;
-	if (rank == mqp->full) {
-		mqp_learn_limit(r, mib_ns);
-	} else {
-		r->mib_ns = mib_ns;
-		mqp_trial_end(mqp);
+	if (!trial && mqp_changed(r)) {
+		mqp_learn_cost(r, 0);
+		mqp_search(r);
+		return;
 	}
+	mqp_learn_limit(r, mib_ns);
+	if (!trial)
+		return;
+	mqp_learn_cost(r, min(mib_ns, r->limit_mib_ns));
+	if (r->windows && (r->writes < MQP_WEIGHT || mqp->trial_bytes >= MQP_TRIAL_WRITES))
+		mqp_trial_end(mqp, now);
 }
 
 /* A request left the device while ranks compete; @last: it was its rank's last. */
@@ -1042,10 +1163,12 @@ static void mqp_account(struct mqp_data *mqp, struct request *rq, enum mqp_state
 	}
 	spin_lock_irqsave(&mqp->lock, flags);
 	now = ktime_get_ns();
-	if (state == MQP_TURN)
-		mqp_turn_done(mqp, rq, now);
-	mqp_learn(mqp, rank, mqp_bytes(rq), now);
-	if (mqp->waiting && mqp->trial == MQP_RANKS)
+	if (state == MQP_TURN && mqp->rotating)
+		mqp_disk_turn_done(mqp, now);
+	else if (state == MQP_TURN)
+		mqp_flash_turn_done(mqp, rq, now);
+	mqp_learn(mqp, rq, now);
+	if (mqp->waiting)
 		run = mqp_look(mqp);
 	WRITE_ONCE(mqp->last_done_ns, now);
 	spin_unlock_irqrestore(&mqp->lock, flags);
@@ -1085,6 +1208,8 @@ static void mqp_init_ranks(struct mqp_data *mqp)
 		rq_set_init(&mqp->rank[i].set);
 		mqp->rank[i].last = jiffies - MQP_RESERVE_JIFFIES - 1;
 		mqp->rank[i].limit = 1;
+		mqp->rank[i].depth = 1;
+		mqp->rank[i].alike = MQP_ALIKE;
 	}
 }
 
@@ -1179,6 +1304,7 @@ static struct elevator_type mq_prio = {
 		.depth_updated		= mqp_depth_updated_op,
 		.limit_depth		= mqp_limit_depth,
 		.prepare_request	= mqp_prepare_request,
+		.allow_merge		= mqp_allow_merge,
 		.bio_merge		= mqp_bio_merge,
 		.request_merge		= mqp_request_merge,
 		.request_merged		= mqp_request_merged,

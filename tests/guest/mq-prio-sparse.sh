@@ -2,10 +2,11 @@
 # shellcheck shell=sh
 # modules: mq-prio
 # A rank that comes back now and then meets a device that is busy, and not full; what is below it loses little. Beside one
-# that never stops, lower ranks get their share of what they do alone, also where the drive serves many requests at a time.
+# that never stops, lower ranks get their share of what they do alone, also where the drive serves many requests at a time or
+# keeps writes in a buffer.
 . ./lib.sh
 
-# measure TIME JOB…: for each job a line in /tmp/jobs: its name, IOPS, p50 and p99 in us.
+# measure TIME JOB…: for each job a line in /tmp/jobs: its name, IOPS, p50 and p99 of its reads in us.
 measure() {
 	time=$1
 	shift
@@ -14,7 +15,7 @@ measure() {
 	awk -F';' '{
 		sub(/.*=/, "", $24)
 		sub(/.*=/, "", $30)
-		print $3, $8, $24, $30
+		print $3, $8 + $49, $24, $30
 	}' /tmp/fio.terse >/tmp/jobs
 	cat /tmp/jobs
 }
@@ -30,32 +31,43 @@ within() {
 		fail "$1: $2, not from $3 to $4"
 }
 
+reader='--name=reader --prioclass=1 --rw=randread --bs=4k --rate_iops=40'
+backup='--name=backup --prioclass=3 --rw=read --bs=128k --iodepth=128'
+
+# sparse: a read each 25 ms beside a deep backup.
+sparse() {
+	# shellcheck disable=SC2086  # words on purpose
+	{
+		measure 1 $reader
+		p50=$(field reader 3) p99=$(field reader 4)
+		measure 3 $backup
+		iops=$(field backup 2)
+		measure 8 $reader $backup
+	}
+	cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/state"
+	within "the reader's p50 on $DEV" "$(field reader 3)" 1 $((p50 * 3))
+	within "the reader's p99 on $DEV" "$(field reader 4)" 1 $((p99 * 5))
+	within "the backup's IOPS on $DEV, of $iops" "$(field backup 2)" $((iops * 8 / 10)) $((iops * 11 / 10))
+}
+
+# share FIO_OPTION…: of a lower rank that does this, beside a reader that never stops.
+share() {
+	measure 1 --name=low --prioclass=3 "$@"
+	iops=$(field low 2)
+	measure 2 --ramp_time=2s --exitall --name=urgent --prioclass=1 --rw=randread --bs=4k --name=low --prioclass=3 "$@"
+	cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/state"
+	within "lower ranks' share of $iops IOPS with $*" "$(field low 2)" $((iops * 8 / 100)) $((iops * 15 / 100))
+}
+
 disk ssd data=none slowdown=4
 echo 32 >"$Q/max_sectors_kb"
 scheduler mq-prio
-reader='--name=reader --prioclass=1 --rw=randread --bs=4k --rate_iops=40'
-backup='--name=backup --prioclass=3 --rw=read --bs=128k --iodepth=64'
-# shellcheck disable=SC2086  # words on purpose
-{
-	measure 1 $reader
-	p50=$(field reader 3) p99=$(field reader 4)
-	measure 1 $backup
-	iops=$(field backup 2)
-	measure 4 $reader $backup
-}
-within "the reader's p50" "$(field reader 3)" 1 $((p50 * 3))
-within "the reader's p99" "$(field reader 4)" 1 $((p99 * 5))
-within "the backup's IOPS, of $iops" "$(field backup 2)" $((iops * 8 / 10)) $((iops * 11 / 10))
+sparse
 
 DISK=d1 disk nvme data=none
 scheduler mq-prio
-urgent='--name=urgent --prioclass=1 --rw=randread --bs=4k'
-low='--name=low --prioclass=3 --rw=randread --bs=4k --iodepth=64'
-# shellcheck disable=SC2086  # words on purpose
-{
-	measure 500ms $low
-	iops=$(field low 2)
-	measure 2 $urgent $low
-}
-cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/state"
-within "lower ranks' share of $iops IOPS" "$(field low 2)" $((iops * 8 / 100)) $((iops * 15 / 100))
+sparse
+share --rw=randread --bs=4k --iodepth=64
+share --rw=randread --bs=512k --iodepth=16
+# Its buffer takes these at the link's speed, which is 1.6 times the flash's.
+share --rw=randwrite --bs=128k --iodepth=16
