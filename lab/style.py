@@ -124,6 +124,8 @@ def _files(*patterns: str) -> Sequence[str]:
 
 
 def _is_shell(path: Path) -> bool:
+    if not path.is_file():
+        return False
     with path.open("rb") as handle:
         first = handle.readline()
     return path.suffix == ".sh" or (first.startswith(b"#!") and b"sh\n" in first)
