@@ -119,7 +119,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Unpacked:
-    """The kernel of a name, downloaded and unpacked, or built, on first use (about 120 MB; 10 minutes)."""
+    """The kernel of a name, downloaded and unpacked, or built, on first use (about 120 MB; 20 minutes)."""
     kernel = _find(name)
     link = cache.root() / "kernels" / (f"{name}-{_tag(kernel)}" if kernel.config else name)
     cache.once(link, lambda part: part.symlink_to((_built if kernel.config else _fetch)(kernel).name))
