@@ -311,9 +311,10 @@ static unsigned int mqp_ioprio_rank(unsigned int ioprio)
 	return class == RQ_IDLE ? MQP_RANK_IDLE : class * MQP_RANK_BE + rq_level(ioprio);
 }
 
+/* With or without the lock. */
 static bool mqp_has_requests(const struct mqp_rank *r)
 {
-	return r->set.queued || atomic_read(&r->issued);
+	return READ_ONCE(r->set.queued) || atomic_read(&r->issued);
 }
 
 static bool mqp_active(const struct mqp_rank *r, unsigned long window)

@@ -24,7 +24,7 @@
  * struct rq_set - waiting requests
  * @fifo: oldest first
  * @sorted: by sector: all on @fifo but some of the last
- * @queued: number on @fifo
+ * @queued: number on @fifo; may be read without the lock
  */
 struct rq_set {
 	struct list_head fifo;
@@ -51,7 +51,7 @@ static inline void rq_set_add(struct rq_set *set, struct request *rq)
 	rq->fifo_time = jiffies;
 	RB_CLEAR_NODE(&rq->rb_node);
 	list_add_tail(&rq->queuelist, &set->fifo);
-	set->queued++;
+	WRITE_ONCE(set->queued, set->queued + 1);
 }
 
 void rq_set_unindex(struct request_queue *q, struct rq_set *set, struct request *rq);
@@ -60,7 +60,7 @@ void rq_set_unindex(struct request_queue *q, struct rq_set *set, struct request 
 static inline void rq_set_del(struct request_queue *q, struct rq_set *set, struct request *rq)
 {
 	list_del_init(&rq->queuelist);
-	set->queued--;
+	WRITE_ONCE(set->queued, set->queued - 1);
 	if (!RB_EMPTY_NODE(&rq->rb_node))
 		rq_set_unindex(q, set, rq);
 }
