@@ -274,7 +274,7 @@ void split_commit(struct split_device *device, u32 own);
 /**
  * struct split_hook - a hooked function
  * @function: its name
- * @address: of a function that modules may call, else NULL
+ * @address: its own, of a function that modules may call; else NULL until it has been looked up
  * @ops: the hook
  * @more: in only for policies with these kinds of gates; 0: for all
  * @in: it is in

@@ -10,6 +10,7 @@
  */
 #include "core.h"
 
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/tracepoint.h>
@@ -21,6 +22,9 @@
 
 /* How long the hooks stay in after the last policy went. */
 #define SPLIT_LINGER_MS 1000
+
+/* So many functions, at most, have no symbol that modules may use. */
+#define SPLIT_LOOKUPS 32
 
 static struct split_hook *const split_all_hooks[] = {
 	split_memory_hooks, split_ext4_hooks, split_entry_hooks,
@@ -288,17 +292,37 @@ void split_hooks_off(unsigned int more)
 
 /* Finding */
 
-static int split_find_function(struct split_hook *hook)
-{
-	int err;
+/* Probes that are never armed, and what is in use of them: they know addresses by names. */
+static struct kprobe split_lookups[SPLIT_LOOKUPS] __initdata;
+static struct kprobe *split_looked_up[SPLIT_LOOKUPS] __initdata;
+static unsigned int split_lookup_count __initdata;
 
-	/* To look for a name takes a tenth of a second. */
+/*
+ * The function's address; NULL if there is none of that name.  ftrace would compare each of its
+ * functions with the name, which takes a tenth of a second.
+ */
+static void *__init split_look_up(const struct split_hook *hook)
+{
+	struct kprobe *lookup = &split_lookups[split_lookup_count];
+
+	if (hook->address)
+		return hook->address;
+	if (WARN_ON_ONCE(split_lookup_count == SPLIT_LOOKUPS))
+		return NULL;
+	*lookup = (struct kprobe){ .symbol_name = hook->function, .flags = KPROBE_FLAG_DISABLED };
+	if (register_kprobe(lookup))
+		return NULL;
+	split_looked_up[split_lookup_count++] = lookup;
+	return lookup->addr;
+}
+
+static int __init split_find_function(struct split_hook *hook)
+{
+	int err = -ENOENT;
+
+	hook->address = split_look_up(hook);
 	if (hook->address)
 		err = ftrace_set_filter_ip(&hook->ops, (unsigned long)hook->address, 0, 1);
-	else
-		err = ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function),
-					1);
-
 	if (err)
 		pr_err("split: this kernel has no function %s to hook (error %d); next: use a kernel that docs/design.md names\n",
 		       hook->function, err);
@@ -357,16 +381,13 @@ static int split_find_tracepoints(void)
 }
 
 /* XFS isn't loaded for our sake. */
-static void split_find_xfs(void)
+static void __init split_find_xfs(void)
 {
-	struct split_hook *hook = split_xfs_hooks;
-
-	if (!ftrace_set_filter(&hook->ops, (char *)hook->function, strlen(hook->function), 1))
+	split_xfs_hooks->address = split_look_up(split_xfs_hooks);
+	if (split_xfs_hooks->address)
 		split_hooking.xfs = get_fs_type("xfs");
-	if (!split_hooking.xfs) {
-		ftrace_free_filter(&hook->ops);
+	if (!split_hooking.xfs)
 		pr_info("split: XFS isn't loaded: its calls won't be held, and its log is nobody's; next, if it is in use: modprobe xfs, and load split again\n");
-	}
 }
 
 static void split_forget(void)
@@ -396,6 +417,7 @@ int __init split_hooks_init(void)
 	}
 	split_find_xfs();
 	err = split_find_tracepoints() ?: split_each_hook(split_find_function);
+	unregister_kprobes(split_looked_up, split_lookup_count);
 	if (err)
 		split_forget();
 	return err;
