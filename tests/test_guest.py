@@ -4,6 +4,7 @@
 The head of a script may say: `# modules: cpq` (Sluice's that it loads, besides simdisk and what these depend on),
 `# kernels: 6.12` (only there), `# each` (on each kernel also in make check, else only on the default one),
 `# schedulers: mq-prio cpq` (with each, as $SCHEDULER), `# cpus: 2`, `# limit: 3600` (CPU seconds), `# full` (long),
+`# full: afq` (long with these of them, whose code for it is another one's),
 `# dmesg: PATTERN` (complaints that the test provokes), `# debug` (where there may be a deadlock: on the debug kernel
 too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long),
 `# race: too` (also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race) or `# race: only`; both long,
@@ -47,6 +48,7 @@ class Head:
     limit: float = job.CPU_LIMIT_S
     each: bool = False
     full: bool = False
+    full_with: tuple[str, ...] = ()
     debug: bool = False
     dmesg: str = ""
     nvme: str = ""
@@ -55,7 +57,7 @@ class Head:
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|dmesg|nvme|race): (.+)$", text, re.MULTILINE))
+    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|full|dmesg|nvme|race): (.+)$", text, re.MULTILINE))
     words = re.findall(r"^# (each|full|debug)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("modules", "").split()),
@@ -65,6 +67,7 @@ def head(text: str) -> Head:
         float(said.get("limit", job.CPU_LIMIT_S)),
         "each" in words,
         "full" in words,
+        tuple(said.get("full", "").split()),
         "debug" in words,
         said.get("dmesg", ""),
         said.get("nvme", ""),
@@ -81,9 +84,9 @@ def complaints(dmesg: str, expected: str = "") -> list[str]:
     return [line for line in trouble if not (expected and re.search(expected, line))]
 
 
-def is_long(told: Head, kernel: str, race: bool = False) -> bool:
+def is_long(told: Head, kernel: str, race: bool = False, scheduler: str = "") -> bool:
     """Whether only check-full runs it."""
-    if told.full or told.nvme or race:
+    if told.full or scheduler in told.full_with or told.nvme or race:
         return True
     return not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
 
@@ -106,7 +109,10 @@ def cases() -> list[object]:
             scheduler,
             race,
             id="-".join(filter(None, (script.stem, scheduler, kernel, "race" if race else ""))),
-            marks=[pytest.mark.limit(told.limit), *([pytest.mark.full] if is_long(told, kernel, race) else [])],
+            marks=[
+                pytest.mark.limit(told.limit),
+                *([pytest.mark.full] if is_long(told, kernel, race, scheduler) else []),
+            ],
         )
         for script, told in marks.items()
         for scheduler in told.schedulers or ("",)
@@ -150,8 +156,10 @@ def test_guest(script: Path, kernel: str, scheduler: str, race: bool) -> None:
 
 def test_head_is_read() -> None:
     text = "#!/bin/sh\n# modules: afq wrr\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# limit: 3600\n# each\n"
-    text += "# full\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n"
-    wanted = Head(("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, True, "I/O error", "wrr=on", "too")
+    text += "# full\n# full: cpq\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n"
+    wanted = Head(
+        ("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, ("cpq",), True, "I/O error", "wrr=on", "too"
+    )
     assert head(text) == wanted
     assert head("echo") == Head()
 
@@ -162,6 +170,7 @@ def test_other_kernels_are_long_but_for_what_is_for_each() -> None:
     assert [is_long(Head(each=True, debug=True), name) for name in ("6.1", "6.12", debug)] == [False, False, True]
     assert is_long(Head(full=True, each=True), "6.12")
     assert is_long(Head(nvme="wrr=on"), "6.12")
+    assert [is_long(Head(full_with=("cpq",)), "6.12", scheduler=name) for name in ("bfq", "cpq")] == [False, True]
 
 
 def test_what_races_is_long() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# full: afq split-deadline split-noop
 # cpus: 2
 # race: too
 # Several hardware queues, drivers that sleep, shared tags, a disk that takes one request for all of its hardware queues;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# full: afq split-token split-noop
 # cpus: 2
 # race: too
 # dmesg: I/O error

@@ -22,7 +22,7 @@ file_system
 mkdir "$G/b" "$G/weight"
 echo 4096 >"$G/b/io.sluice.rate"
 echo 200 >"$G/weight/io.sluice.weight"
-in_group b dd if=/dev/zero of=/tmp/mnt/debt bs=1M count=4 status=none
+in_group b dd if=/dev/zero of=/tmp/mnt/debt bs=1M count=1 status=none
 echo split_enter >$tracing/set_ftrace_filter
 echo function >$tracing/current_tracer
 in_group b dd if=/dev/zero of=/tmp/mnt/held bs=4k count=1 status=none &
