@@ -803,7 +803,7 @@ static bool cpq_reads_wait(const struct cpq_data *cpq)
 	for (i = 0; i < CPQ_QUEUES; i++)
 		if (READ_ONCE(cpq->queue[i].set[READ].queued))
 			return true;
-	return !list_empty_careful(&cpq->urgent);
+	return !rq_list_is_empty(&cpq->urgent);
 }
 
 static bool cpq_has_work(struct blk_mq_hw_ctx *hctx)

@@ -17,6 +17,7 @@
 
 #include "../compat/elevator.h"
 
+#include <linux/compiler.h>
 #include <linux/list.h>
 #include <linux/rbtree.h>
 
@@ -75,6 +76,15 @@ static inline struct request *rq_set_oldest(const struct rq_set *set)
 static inline unsigned long rq_came(const struct request *rq)
 {
 	return rq->fifo_time;
+}
+
+/*
+ * Whether a list has no request, without its lock, as has_work() asks: an insertion at the same
+ * time runs the queue when it is done.
+ */
+static inline bool rq_list_is_empty(const struct list_head *list)
+{
+	return data_race(list_empty_careful(list));
 }
 
 void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *rq);

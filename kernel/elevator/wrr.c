@@ -43,7 +43,7 @@ static bool wrr_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct wrr_hctx *wrr = hctx->sched_data;
 
-	return !list_empty_careful(&wrr->waiting);
+	return !rq_list_is_empty(&wrr->waiting);
 }
 
 static struct request *wrr_dispatch_request(struct blk_mq_hw_ctx *hctx)

@@ -1151,7 +1151,7 @@ static bool afq_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct afq_data *afq = hctx->queue->elevator->elevator_data;
 
-	return !list_empty_careful(&afq->urgent) || !list_empty_careful(&afq->writes) ||
+	return !rq_list_is_empty(&afq->urgent) || !rq_list_is_empty(&afq->writes) ||
 	       (READ_ONCE(afq->queued) && !READ_ONCE(afq->holding));
 }
 

@@ -51,7 +51,7 @@ static bool noop_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct noop_data *noop = hctx->queue->elevator->elevator_data;
 
-	return !list_empty_careful(&noop->waiting);
+	return !rq_list_is_empty(&noop->waiting);
 }
 
 static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)

@@ -718,7 +718,7 @@ static bool token_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct token_data *token = hctx->queue->elevator->elevator_data;
 
-	return !list_empty_careful(&token->urgent) || READ_ONCE(token->ready[TOKEN_READS].queued) ||
+	return !rq_list_is_empty(&token->urgent) || READ_ONCE(token->ready[TOKEN_READS].queued) ||
 	       READ_ONCE(token->ready[TOKEN_WRITES].queued);
 }
 
