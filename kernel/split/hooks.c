@@ -20,8 +20,12 @@
 /* How long choosing a policy waits, with the queue frozen, for the hooks to be put in. */
 #define SPLIT_HOOKS_MS 5000
 
-/* How long the hooks stay in after the last policy went. */
-#define SPLIT_LINGER_MS 1000
+/*
+ * How long the hooks stay in after the last policy went.  To take them out takes a grace period
+ * for each, which whoever chooses a policy meanwhile waits for, with the queue frozen: long enough
+ * that an administrator who tries one after another never does.
+ */
+#define SPLIT_LINGER_MS 30000
 
 /* So many functions, at most, have no symbol that modules may use. */
 #define SPLIT_LOOKUPS 32

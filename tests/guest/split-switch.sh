@@ -26,11 +26,11 @@ awake() {
 
 # hooks NUMBER: so many functions of the kernel are changed.
 hooks() {
-	for _ in $(seq 3000); do
+	for _ in $(seq 600); do
 		found=$(grep -cE '^(ext4_file_write_iter|ext4_sync_file|ext4_sync_fs|mnt_want_write) .* I ' \
 			/sys/kernel/tracing/enabled_functions) || true
 		[ "$found" != "$1" ] || return 0
-		sleep 0.01
+		sleep 0.1
 	done
 	fail "$found hooks are in, not $1: $(cat /sys/kernel/tracing/enabled_functions)"
 }
