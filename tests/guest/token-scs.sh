@@ -30,10 +30,10 @@ keeps() {
 
 # hooked FUNCTION NUMBER: in a while it is hooked (1) or not (0).
 hooked() {
-	for _ in $(seq 300); do
+	for _ in $(seq 600); do
 		found=$(grep -c "^$1 " /sys/kernel/tracing/enabled_functions) || true
 		[ "$found" != "$2" ] || return 0
-		sleep 0.01
+		sleep 0.1
 	done
 	fail "$1: $found hooks, not $2: $(cat /sys/kernel/tracing/enabled_functions)"
 }
@@ -42,13 +42,13 @@ hooked() {
 disk ssd
 scheduler split-noop
 hooked ext4_file_read_iter 0
-hooked balance_dirty_pages_ratelimited 0
+hooked ext4_page_mkwrite 0
 scheduler split-token
 hooked ext4_file_read_iter 0
-hooked balance_dirty_pages_ratelimited 1
+hooked ext4_page_mkwrite 1
 scheduler scs-token
 hooked ext4_file_read_iter 1
-hooked balance_dirty_pages_ratelimited 0
+hooked ext4_page_mkwrite 0
 scheduler split-noop
 hooked ext4_file_read_iter 0
 hooked ext4_file_write_iter 1
