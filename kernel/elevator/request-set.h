@@ -78,12 +78,10 @@ static inline unsigned long rq_came(const struct request *rq)
 	return rq->fifo_time;
 }
 
-/*
- * Whether a list has no request, without its lock, as has_work() asks: an insertion at the same
- * time runs the queue when it is done.
- */
+/* Whether a list has no request, without its lock, as has_work() asks. */
 static inline bool rq_list_is_empty(const struct list_head *list)
 {
+	/* An insertion at the same time runs the queue when it is done. */
 	return data_race(list_empty_careful(list));
 }
 

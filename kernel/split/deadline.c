@@ -1027,8 +1027,7 @@ static bool dl_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct dl_data *dl = hctx->queue->elevator->elevator_data;
 
-	return !rq_list_is_empty(&dl->urgent) ||
-	       (READ_ONCE(dl->queued) && !READ_ONCE(dl->holding));
+	return !rq_list_is_empty(&dl->urgent) || (READ_ONCE(dl->queued) && !READ_ONCE(dl->holding));
 }
 
 /* Requests, in the order of a request's life */
