@@ -95,6 +95,7 @@ def _publish(found: Result, folder: Path, study: Study, json_output: bool) -> No
         sys.stdout.write(result.dumps(found))
     else:
         tables = report.printed(report.figures(found))
-        report.show_tables(table for table in tables if study.told.get(table.title) != table)
+        first = [table for table in study.first() if table not in tables]
+        report.show_tables(table for table in (*first, *tables) if study.told.get(table.title) != table)
         report.show_claims(found)
     progress.say(f"{found.digest}\nThe report: {page}")

@@ -103,10 +103,7 @@ class Study:
 
     def news(self) -> Iterator[Table]:
         """Tables that show one device and variant alone, when their last run has ended; each once."""
-        groups: dict[tuple[str, ...], list[int]] = {}
-        for number, point in enumerate(self.points):
-            groups.setdefault((point.kernel, point.device, point.variant.name), []).append(number)
-        complete = [of for of in groups.values() if all(run.key in self.ended for n in of for run in self._all_of(n))]
+        complete = [of for of in self._groups() if all(run.key in self.ended for n in of for run in self._all_of(n))]
         if len(complete) == self._complete:
             return
         self._complete = len(complete)
@@ -116,6 +113,17 @@ class Study:
                 if everything.get(table.title) == table and table.title not in self.told:
                     self.told[table.title] = table
                     yield table
+
+    def first(self) -> list[Table]:
+        """The tables of the first device and variant alone."""
+        return self._tables(self._groups()[0])
+
+    def _groups(self) -> list[list[int]]:
+        """The points of each device and variant."""
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for number, point in enumerate(self.points):
+            groups.setdefault((point.kernel, point.device, point.variant.name), []).append(number)
+        return list(groups.values())
 
     def _tables(self, numbers: Sequence[int]) -> list[Table]:
         about = analysis.load_of(self.experiment.name)

@@ -216,7 +216,9 @@ def test_each_claim_has_two_seeds_and_no_more_when_they_agree(guests: Guests, tm
     assert not any(claim.state == "undecided" for claim in found.claims)
 
 
-def test_seeds_are_added_until_a_claim_is_decided_or_there_are_enough(guests: Guests, tmp_path: Path) -> None:
+def test_seeds_are_added_until_a_claim_is_decided_or_there_are_enough(
+    guests: Guests, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The database's IOPS over the backup's are below 3 with one seed and above with the next."""
 
     def swinging(one: Job) -> Outcome:
@@ -234,6 +236,15 @@ def test_seeds_are_added_until_a_claim_is_decided_or_there_are_enough(guests: Gu
     assert (claim.state, len(claim.values)) == ("undecided", description.load("prio-mix").most_seeds)
     assert claim.interval
     assert claim.interval[0] < 3 < claim.interval[1]
+    assert capsys.readouterr().out.count("be-levels on ssd") == 2  # of the first two seeds, and of all
+
+
+def test_a_table_is_printed_once_if_no_seed_changes_it(
+    guests: Guests, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("prio-mix", out=tmp_path) == 1
+    assert guests.jobs
+    assert capsys.readouterr().out.count("be-levels on ssd") == 1
 
 
 def test_a_claim_that_was_not_judged_is_listed_with_the_command(guests: Guests, tmp_path: Path) -> None:
