@@ -57,7 +57,8 @@ class Head:
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    said = dict(re.findall(r"^# (modules|kernels|schedulers|cpus|limit|full|dmesg|nvme|race): (.+)$", text, re.MULTILINE))
+    named = "modules|kernels|schedulers|cpus|limit|full|dmesg|nvme|race"
+    said = dict(re.findall(rf"^# ({named}): (.+)$", text, re.MULTILINE))
     words = re.findall(r"^# (each|full|debug)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("modules", "").split()),
