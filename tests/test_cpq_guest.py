@@ -67,7 +67,7 @@ def build(folder: Path) -> bytes:
 @pytest.mark.parametrize(
     ("kernel", "processes"),
     [
-        pytest.param(kernels.DEFAULT, 12_800, id=kernels.DEFAULT),
+        pytest.param(kernels.DEFAULT, 6_400, id=kernels.DEFAULT),
         pytest.param("6.1", 12_800, id="6.1", marks=pytest.mark.full),
         pytest.param(kernels.DEFAULT, 1_000_000, id="million", marks=pytest.mark.full),
     ],

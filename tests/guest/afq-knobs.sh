@@ -72,7 +72,7 @@ knobs "$flash_costs" 1000 0 512
 
 # While eight write, make durable, and read, each setting is tried, and each scheduler.
 file_system
-fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=4 --verify=crc32c --fallocate=none --fsync=4 --numjobs=4 \
+fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=2 --verify=crc32c --fallocate=none --fsync=4 --numjobs=4 \
 	--name=high --rw=randwrite --prio=0 --name=low --rw=randwrite --prio=7 --output=/out/fio &
 load=$!
 changed=0

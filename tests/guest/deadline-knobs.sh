@@ -128,7 +128,7 @@ for name in split-deadline none afq; do
 done
 
 # Four verify what they write, while all changes that can.
-in_group b fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=4 --verify=crc32c --fallocate=none --fsync=4 \
+in_group b fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=2 --verify=crc32c --fallocate=none --fsync=4 \
 	--numjobs=4 --name=verify --rw=randwrite --output=/out/fio &
 load=$!
 changed=0

@@ -177,7 +177,7 @@ while True:
     for _ in range(9): read_at_once(E, D, D, E); read_direct(D)
     os.close(s)" 2>/tmp/killed &
 done
-for _ in $(seq 10); do
+for _ in $(seq 5); do
 	sleep 0.3
 	scheduler none
 	scheduler split-deadline

@@ -49,7 +49,9 @@ for scheduler in mq-deadline mq-prio; do
 	echo 64 >"$Q/nr_requests"
 
 	# 256 bios in far fewer requests, whether they join behind, in front or between.
-	for order in read read:-8k randread; do
+	orders="read read:-8k randread"
+	[ $scheduler = mq-prio ] || orders=read:-8k
+	for order in $orders; do
 		case $order in read:-8k) from="--offset=1m" ;; *) from= ;; esac
 		watch /tmp/json --json --order -d "$DEV" --op read
 		# shellcheck disable=SC2086

@@ -158,7 +158,7 @@ sleep 0.1
 grep -q "closed=\$" /sys/kernel/debug/split/devices || fail "gates stay closed: $(cat /sys/kernel/debug/split/devices $buckets)"
 
 # Four verify what they write, while all changes that can.
-in_group a fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=4 --verify=crc32c --fallocate=none --fsync=4 \
+in_group a fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=2 --verify=crc32c --fallocate=none --fsync=4 \
 	--numjobs=4 --name=verify --rw=randwrite --output=/out/fio &
 load=$!
 changed=0
