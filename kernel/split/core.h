@@ -351,6 +351,8 @@ void split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftrace_ops 
 		   struct ftrace_regs *regs);
 void split_at_fallocate(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
 			struct ftrace_regs *regs);
+void split_at_setattr(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+		      struct ftrace_regs *regs);
 void split_entry_drain(void);
 
 int split_hooks_on(unsigned int more);

@@ -371,6 +371,17 @@ void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftr
 /* Stores to mapped files */
 
 /*
+ * Whether the current task is in the kernel for a fault of its own, as far as can be told: here
+ * the flags of the fault say no more.  The kernel may copy to the map before the task is back,
+ * for a signal: what has been turned away comes once more then, and goes on.
+ */
+static bool split_is_fault(void)
+{
+	return !(current->flags & PF_IO_WORKER) &&
+	       syscall_get_nr(current, current_pt_regs()) == -1 && !split_is_awaited();
+}
+
+/*
  * The fault of a store, before the page becomes dirty, with the process's memory map locked:
  * nobody may sleep here.  A fault of the process itself is made again when the task is back, and
  * so the store; one of the kernel, that copies to the map, goes on.
@@ -378,7 +389,7 @@ void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftr
 static vm_fault_t split_store(struct vm_fault *vmf)
 {
 	struct inode *inode = file_inode(vmf->vma->vm_file);
-	bool again = vmf->flags & FAULT_FLAG_USER;
+	bool again = split_is_fault();
 	struct split_call call = {
 		.kind = SPLIT_STORE,
 		.sb = inode->i_sb,
@@ -444,6 +455,7 @@ static enum split_kind split_name_kind(void)
 	case __NR_renameat2:
 		return SPLIT_RENAME;
 	case __NR_truncate:
+	case __NR_ftruncate:
 		return SPLIT_TRUNCATE;
 	default:
 		return SPLIT_CHANGE;
@@ -501,6 +513,20 @@ static long split_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	return result;
 }
 
+/* A change of an open file's size: the inode is locked, and the call is only ever made again. */
+static int split_resize(void *idmap, struct dentry *dentry, struct iattr *attr)
+{
+	struct inode *inode = d_inode(dentry);
+	struct split_call call = {};
+	int result = split_enter_change(&call, inode->i_sb);
+
+	if (!result)
+		result = inode->i_op->setattr(idmap, dentry, attr);
+	split_leave(&call, result);
+	split_end();
+	return result;
+}
+
 static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 				    struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -528,6 +554,18 @@ void notrace split_at_fallocate(unsigned long ip, unsigned long parent_ip, struc
 
 	if (unlikely(split_is_closed(sb, SPLIT_NAMES)))
 		split_redirect(regs, sb, split_fallocate);
+}
+
+void notrace split_at_setattr(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+			      struct ftrace_regs *regs)
+{
+	struct super_block *sb = ((struct dentry *)sluice_ftrace_arg(regs, 1))->d_sb;
+	const struct iattr *attr = sluice_ftrace_arg(regs, 2);
+	unsigned int valid = attr->ia_valid & (ATTR_SIZE | ATTR_FILE | ATTR_OPEN);
+
+	if (unlikely(split_is_closed(sb, SPLIT_NAMES)) && valid == (ATTR_SIZE | ATTR_FILE) &&
+	    split_is_syscall())
+		split_redirect(regs, sb, split_resize);
 }
 
 /* On the way back to user mode */

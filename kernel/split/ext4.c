@@ -111,6 +111,7 @@ struct split_hook split_ext4_hooks[] = {
 	SPLIT_GATE("ext4_sync_file", split_at_fsync),
 	SPLIT_GATE("ext4_sync_fs", split_at_sync),
 	SPLIT_GATE("ext4_fallocate", split_at_fallocate),
+	SPLIT_GATE("ext4_setattr", split_at_setattr),
 	SPLIT_GATE_MORE("ext4_file_read_iter", split_at_read, BIT(SPLIT_READ)),
 	SPLIT_GATE_MORE("ext4_page_mkwrite", split_at_store, BIT(SPLIT_STORE)),
 	{},

@@ -44,9 +44,9 @@
  *
  * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
  * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle or exit.
- * enter() isn't called for them.  What doesn't come by a gate at all: ftruncate and
- * sync_file_range.  What must not wait (RWF_NOWAIT,
- * io_uring's first try) fails with -EAGAIN instead of being held.
+ * enter() isn't called for them.  What doesn't come by a gate at all: sync_file_range, and
+ * io_uring's ftruncate.  What must not wait (RWF_NOWAIT, io_uring's first try) fails with
+ * -EAGAIN instead of being held.
  *
  * Ejection.  A held call must be let go, or held once more by split_hold(), within
  * SPLIT_ANSWER_MS.  A policy that leaves one unanswered for longer is ejected: its gates
@@ -94,7 +94,7 @@
  * @SPLIT_MKDIR: mkdir
  * @SPLIT_UNLINK: unlink, rmdir
  * @SPLIT_RENAME: rename
- * @SPLIT_TRUNCATE: truncate by path
+ * @SPLIT_TRUNCATE: truncate, ftruncate
  * @SPLIT_CHANGE: change something else of an inode: chmod, chown, utimes, setxattr,
  *		  fallocate; and any of the last five from io_uring or a 32-bit process
  * @SPLIT_STORE: store to a mapped file, that will make a page dirty; or, by the kernel in a

@@ -142,6 +142,7 @@ struct split_hook split_xfs_hooks[] = {
 	SPLIT_GATE("xfs_file_fsync", split_at_fsync),
 	SPLIT_GATE("xfs_fs_sync_fs", split_at_sync),
 	SPLIT_GATE("xfs_file_fallocate", split_at_fallocate),
+	SPLIT_GATE("xfs_vn_setattr", split_at_setattr),
 	SPLIT_GATE_MORE("xfs_file_read_iter", split_at_read, BIT(SPLIT_READ)),
 	SPLIT_GATE_MORE("xfs_filemap_page_mkwrite", split_at_store, BIT(SPLIT_STORE)),
 	{},

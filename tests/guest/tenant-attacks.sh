@@ -10,7 +10,7 @@ RATE=2000000 SECONDS_EACH=4
 
 # attack.py NAME SECONDS: as user 1000, in its cgroup.
 cat >/tmp/attack.py <<'END'
-import mmap, os, random, resource, sys, threading, time
+import ctypes, mmap, os, random, resource, signal, sys, threading, time
 
 name, end = sys.argv[1], time.monotonic() + float(sys.argv[2])
 block = b"x" * 4096
@@ -18,6 +18,47 @@ os.chdir(f"/tmp/mnt/{name}")
 
 def going_on():
     return time.monotonic() < end
+
+def mapped(file, size=64 << 20):
+    fd = os.open(file, os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, size)
+    return mmap.mmap(fd, size)
+
+def killed_stores():
+    """Each process stores once, and is killed when it is held."""
+    area, at = mapped("map"), 0
+    while going_on():
+        children = []
+        for at in range(at, at + 64):
+            pid = os.fork()
+            if not pid:
+                area[at * 4096 % len(area)] = 1
+                os._exit(0)
+            children.append(pid)
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+def signal_frames():
+    """Stores are interrupted, and the kernel stores the frames of signals in the same file, each in pages of its own."""
+    class Stack(ctypes.Structure):
+        _fields_ = [("place", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t)]
+
+    area, libc = mapped("map"), ctypes.CDLL(None)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+    for at in range(0, len(area), 1 << 17):
+        if going_on():
+            libc.sigaltstack(ctypes.byref(Stack(start + at, 0, 1 << 16)), None)
+            area[at + (1 << 16)] = 1
+
+def syscall_stores():
+    """What is read goes to a mapped file: the kernel stores."""
+    area, zero = mapped("map"), os.open("/dev/zero", os.O_RDONLY)
+    for at in range(0, len(area), 1 << 18):
+        if going_on():
+            os.readv(zero, [memoryview(area)[at : at + (1 << 18)]])
 
 def empty_fsyncs():
     """fsync finds nothing to write: the disk flushes its cache for it."""
@@ -90,10 +131,11 @@ def copies():
         os.close(fd)
 
 attacks = {
+    "many_truncates": many_changes(lambda fd, n: os.ftruncate(fd, n)),
     "fchowns": changes(lambda fd, n: os.fchown(fd, -1, 1000)),
     "fallocates": changes(lambda fd, n: os.posix_fallocate(fd, 0, n * 4096)),
     "many_fchowns": many_changes(lambda fd, n: os.fchown(fd, -1, 1000)),
-    **{f.__name__: f for f in (empty_fsyncs, dumps, direct, copies)},
+    **{f.__name__: f for f in (empty_fsyncs, dumps, direct, copies, killed_stores, signal_frames, syscall_stores)},
 }
 attacks[name]()
 os._exit(0)
@@ -197,7 +239,8 @@ echo $RATE >"$G/other/io.sluice.rate"
 chmod 1777 /tmp/mnt/shared
 dd if=/dev/zero of=/tmp/mnt/shared/large bs=1M count=64 conv=fsync 2>/dev/null
 echo core >/proc/sys/kernel/core_pattern
-for attack in empty_fsyncs fchowns fallocates many_fchowns dumps direct copies; do
+for attack in empty_fsyncs fchowns fallocates many_fchowns many_truncates dumps direct copies killed_stores signal_frames \
+	syscall_stores; do
 	attack "$attack"
 done
 umount /tmp/mnt
