@@ -362,6 +362,10 @@ SPLIT = (
     ),
     ("id-without-end", "account.c", "\t__clear_bit(account->id, split_account_ids);\n", "", "accounts"),
 )
+EVADED = (
+    ("store-is-made", "entry.c", "bool again = split_is_fault();", "bool again = false;", "killed_stores"),
+    ("resize-unseen", "ext4.c", '\tSPLIT_GATE("ext4_setattr", split_at_setattr),\n', "", "many_truncates"),
+)
 CAUSE = (
     ("only-its-own-weight", "; css && css->parent; css = css->parent", "; css; css = NULL", "cpq-fair-weights"),
     ("any-weight", "if (!weight || weight > CAUSE_WEIGHT_MAX)", "if (false)", "cpq-fair-weights"),
@@ -466,6 +470,10 @@ BUGS = (
     *(
         Bug(name, "split", f"kernel/split/{file}", right, wrong, f"split-{test}")
         for name, file, right, wrong, test in SPLIT
+    ),
+    *(
+        Bug(name, "split", f"kernel/split/{file}", right, wrong, f"tenant-attacks: {test} costs too much")
+        for name, file, right, wrong, test in EVADED
     ),
     *(Bug(name, "sluice-cause", "kernel/elevator/cause.c", right, wrong, test) for name, right, wrong, test in CAUSE),
     *(
