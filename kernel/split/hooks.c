@@ -22,8 +22,8 @@
 
 /*
  * How long the hooks stay in after the last policy went.  To take them out takes a grace period
- * for each, which whoever chooses a policy meanwhile waits for, with the queue frozen: long enough
- * that an administrator who tries one after another never does.
+ * for each, and a policy that is chosen meanwhile waits for all of them, with the queue frozen:
+ * longer than it takes to try one policy after another.
  */
 #define SPLIT_LINGER_MS 30000
 
@@ -296,38 +296,43 @@ void split_hooks_off(unsigned int more)
 
 /* Finding */
 
-/* Probes that are never armed, and what is in use of them: they know addresses by names. */
+/* Probes that are never armed, and those of them in use: they know addresses by names. */
 static struct kprobe split_lookups[SPLIT_LOOKUPS] __initdata;
 static struct kprobe *split_looked_up[SPLIT_LOOKUPS] __initdata;
 static unsigned int split_lookup_count __initdata;
 
 /*
- * The function's address; NULL if there is none of that name.  ftrace would compare each of its
- * functions with the name, which takes a tenth of a second.
+ * Sets the function's address if it isn't known.  ftrace would compare each of its functions
+ * with the name, which takes a tenth of a second.
  */
-static void *__init split_look_up(const struct split_hook *hook)
+static int __init split_look_up(struct split_hook *hook)
 {
 	struct kprobe *lookup = &split_lookups[split_lookup_count];
+	int err;
 
 	if (hook->address)
-		return hook->address;
+		return 0;
 	if (WARN_ON_ONCE(split_lookup_count == SPLIT_LOOKUPS))
-		return NULL;
+		return -ENOSPC;
 	*lookup = (struct kprobe){ .symbol_name = hook->function, .flags = KPROBE_FLAG_DISABLED };
-	if (register_kprobe(lookup))
-		return NULL;
+	err = register_kprobe(lookup);
+	if (err)
+		return err;
 	split_looked_up[split_lookup_count++] = lookup;
-	return lookup->addr;
+	hook->address = lookup->addr;
+	return 0;
 }
 
 static int __init split_find_function(struct split_hook *hook)
 {
-	int err = -ENOENT;
+	int err = split_look_up(hook);
 
-	hook->address = split_look_up(hook);
-	if (hook->address)
+	if (!err)
 		err = ftrace_set_filter_ip(&hook->ops, (unsigned long)hook->address, 0, 1);
-	if (err)
+	if (err == -EOPNOTSUPP)
+		pr_err("split: this kernel has no kprobes, which tell where %s is; next: use a kernel with CONFIG_KPROBES\n",
+		       hook->function);
+	else if (err)
 		pr_err("split: this kernel has no function %s to hook (error %d); next: use a kernel that docs/design.md names\n",
 		       hook->function, err);
 	return err;
@@ -387,8 +392,7 @@ static int split_find_tracepoints(void)
 /* XFS isn't loaded for our sake. */
 static void __init split_find_xfs(void)
 {
-	split_xfs_hooks->address = split_look_up(split_xfs_hooks);
-	if (split_xfs_hooks->address)
+	if (!split_look_up(split_xfs_hooks))
 		split_hooking.xfs = get_fs_type("xfs");
 	if (!split_hooking.xfs)
 		pr_info("split: XFS isn't loaded: its calls won't be held, and its log is nobody's; next, if it is in use: modprobe xfs, and load split again\n");
