@@ -78,10 +78,10 @@ def changes(change):
             os.fsync(fd)
     return run
 
-def many_changes(change):
+def many_changes(change, files=800):
     """Changes by open files, more than a few blocks of inodes have: nobody makes them durable."""
     def run():
-        fds = [os.open(f"file{n}", os.O_RDWR | os.O_CREAT) for n in range(800)]
+        fds = [os.open(f"file{n}", os.O_RDWR | os.O_CREAT) for n in range(files)]
         n = 0
         while going_on():
             n += 1
@@ -131,7 +131,7 @@ def copies():
         os.close(fd)
 
 attacks = {
-    "many_truncates": many_changes(lambda fd, n: os.ftruncate(fd, n)),
+    "many_truncates": many_changes(lambda fd, n: os.ftruncate(fd, n), 400),
     "fchowns": changes(lambda fd, n: os.fchown(fd, -1, 1000)),
     "fallocates": changes(lambda fd, n: os.posix_fallocate(fd, 0, n * 4096)),
     "many_fchowns": many_changes(lambda fd, n: os.fchown(fd, -1, 1000)),
