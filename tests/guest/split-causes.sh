@@ -102,7 +102,8 @@ together many0
 together few0
 together many1 few1
 share() {
-	awk -v a="$(charged "$1" log)" -v b="$(charged "$2" log)" 'BEGIN { print a / (a + b) }'
+	awk -v a="$(charged "$1" log)" -v b="$(charged "$2" log)" 'BEGIN { if (!(a + b)) exit 1; print a / (a + b) }' ||
+		fail "$1 and $2 are charged nothing for the log"
 }
 alone=$(share many0 few0)
 shared=$(share many1 few1)

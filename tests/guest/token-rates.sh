@@ -127,7 +127,7 @@ for rate in max 1000000000; do
 	reader=$!
 	sleep 3
 	cost=$(($(of b 4) - before))
-	kill -KILL "$(cat /tmp/pid)"
+	kill -KILL "$(cat /tmp/pid)" || fail "below, at $rate, all has been read in 3 s: $(cat $buckets)"
 	[ $cost -le $((RATE / 2)) ] || fail "below, at $rate, costs $cost in 3 s: $(cat $buckets)"
 	# A read that waits is in the way of nobody who kills.
 	wait $reader && fail "the reader isn't killed"
