@@ -22,10 +22,10 @@ UNPREPARED = tuple(
     f"FAIL: {what}" for what in ("no module ", "no /dev/", "simdisk refuses ", "the kernel refuses scheduler ")
 )
 
-# What a guest with a bug says that makes its script wait for ever, and CPU seconds after which it does: what is sound
-# takes a quarter of them.
-HANGS = "used up its 120 CPU seconds"
-HANGS_S = 120.0
+# CPU seconds for a guest with a bug that makes its script wait for ever, and what is said of it then: what is sound takes
+# a quarter of them.
+HANGS_S = 120
+HANGS = f"used up its {HANGS_S} CPU seconds"
 
 
 @dataclass(frozen=True)
