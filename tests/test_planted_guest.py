@@ -22,8 +22,8 @@ UNPREPARED = tuple(
     f"FAIL: {what}" for what in ("no module ", "no /dev/", "simdisk refuses ", "the kernel refuses scheduler ")
 )
 
-# CPU seconds for a guest with a bug that makes its script wait for ever, and what is said of it then: what is sound takes
-# a quarter of them.
+# CPU seconds for a guest with a bug that makes its script wait for ever, and what is said of it then. What is sound
+# takes a quarter of them.
 HANGS_S = 120
 HANGS = f"used up its {HANGS_S} CPU seconds"
 
