@@ -45,6 +45,12 @@
 /* Who has or wants a smaller part of the tags than this finds one beside writes of any number. */
 #define FAIR_FEW_PART 16
 
+/*
+ * The last tag is for those that wait in no line, unless two are all there are: one alone would
+ * leave nothing to order.
+ */
+#define FAIR_RESERVE_ABOVE 2
+
 /* Accounts looked at for the next tag: what waits behind them gets its turn later. */
 #define FAIR_LOOKS 16
 
@@ -94,6 +100,7 @@ struct fair_seen {
  * @lock: guards @waiting and every account's waiting and node
  * @waiting: accounts with waiting tasks, who got a tag last is last
  * @others: account of those that find no place
+ * @exempt: account, without a weight, of those that no limit is for
  * @accounts: all places, by set
  */
 struct fair_tags {
@@ -105,6 +112,7 @@ struct fair_tags {
 	spinlock_t lock ____cacheline_aligned_in_smp; /* guards waiting; see above */
 	struct list_head waiting;
 	struct fair_account others;
+	struct fair_account exempt;
 	struct fair_account accounts[FAIR_WAYS << FAIR_SET_BITS];
 };
 
@@ -274,22 +282,34 @@ static unsigned int fair_used(const struct fair_account *account)
 }
 
 /*
+ * Whether there is a tag for those that wait in line, besides @more.  The line's tasks are woken
+ * when a request ends, before those that wait for its tag: without one in reserve, a task that is
+ * exempt from the line would lose each tag to the line.
+ */
+static __always_inline bool fair_free(const struct fair_tags *tags, unsigned int more)
+{
+	unsigned int total = READ_ONCE(tags->total);
+
+	return atomic_read(&tags->used) + more + (total > FAIR_RESERVE_ABOVE) < total;
+}
+
+/*
  * Whether an account may have one more tag: there is one, and it has less than its
  * part or nobody else has or wants any.
  */
 static __always_inline bool fair_room(const struct fair_tags *tags,
 				      const struct fair_account *account)
 {
-	unsigned int active = atomic_read(&tags->active), total = READ_ONCE(tags->total);
-	unsigned int used;
+	unsigned int active = atomic_read(&tags->active), used;
 
-	if (atomic_read(&tags->used) >= total)
+	if (!fair_free(tags, 0))
 		return false;
 	if (active <= account->weight)
 		return true;
 	used = fair_used(account);
 	return !used || (u64)used * FAIR_RATIO * active <
-				(u64)total * READ_ONCE(*tags->ratio) * account->weight;
+				(u64)READ_ONCE(tags->total) * READ_ONCE(*tags->ratio) *
+					account->weight;
 }
 
 /* Wakes the one that has waited longest of the account with the fewest tags for its weight. */
@@ -360,17 +380,21 @@ static void fair_wait(struct fair_tags *tags, struct fair_account *account)
 	}
 	finish_wait(&account->wait, &wait);
 	fair_leave_line(tags, account);
-	if (atomic_read(&tags->waiters) && atomic_read(&tags->used) + 1 < READ_ONCE(tags->total))
+	if (atomic_read(&tags->waiters) && fair_free(tags, 1))
 		fair_wake(tags);
 }
 
+static __always_inline bool fair_off(const struct fair *fair)
+{
+	return READ_ONCE(*fair->ratio) == FAIR_RATIO_OFF;
+}
+
 /* RT is outside fairness, and the reclaim of memory waits for nothing that may wait for memory. */
-static __always_inline bool fair_exempt(const struct fair *fair)
+static __always_inline bool fair_exempt(void)
 {
 	const struct io_context *context = current->io_context;
 
-	return READ_ONCE(*fair->ratio) == FAIR_RATIO_OFF || (current->flags & PF_MEMALLOC) ||
-	       rt_task(current) ||
+	return (current->flags & PF_MEMALLOC) || rt_task(current) ||
 	       (context && IOPRIO_PRIO_CLASS(context->ioprio) == IOPRIO_CLASS_RT);
 }
 
@@ -446,7 +470,7 @@ unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_d
 	first = fair_set(tags, name);
 	if (likely(READ_ONCE(first->name) == name && fair_may_pass(tags, first)))
 		return 0;
-	if (fair_exempt(fair) || rq_blocks_others(opf))
+	if (fair_off(fair) || fair_exempt() || rq_blocks_others(opf))
 		return 0;
 	return fair_limit_slow(tags, name, opf, data);
 }
@@ -474,9 +498,13 @@ struct fair_account *fair_charge(struct fair *fair, const struct request *rq)
 {
 	struct fair_tags *tags = fair_tags_of(fair, rq->mq_hctx);
 
-	if (fair_exempt(fair))
+	if (fair_off(fair))
 		return NULL;
 	atomic_inc(&tags->used);
+	if (fair_exempt()) {
+		fair_hold_named(tags, &tags->exempt, 0);
+		return &tags->exempt;
+	}
 	return fair_hold(tags, fair_cause(fair));
 }
 
@@ -518,6 +546,7 @@ static void fair_init_tags(struct fair_tags *tags, const unsigned int *ratio)
 	spin_lock_init(&tags->lock);
 	INIT_LIST_HEAD(&tags->waiting);
 	fair_init_account(&tags->others);
+	fair_init_account(&tags->exempt);
 	tags->others.weight = CAUSE_WEIGHT;
 	for (i = 0; i < ARRAY_SIZE(tags->accounts); i++)
 		fair_init_account(&tags->accounts[i]);
@@ -550,7 +579,7 @@ static void fair_check_tags(const struct fair_tags *tags)
 	unsigned int i;
 
 	WARN_ON_ONCE(atomic_read(&tags->used) || atomic_read(&tags->active) ||
-		     atomic_read(&tags->waiters));
+		     atomic_read(&tags->waiters) || atomic_read(&tags->exempt.holds));
 	for (i = 0; i < ARRAY_SIZE(tags->accounts); i++)
 		WARN_ON_ONCE(atomic_read(&tags->accounts[i].holds));
 }
@@ -598,6 +627,8 @@ static void fair_show_tags(const struct fair_tags *tags, struct seq_file *m)
 	}
 	if (atomic_read(&tags->others.holds))
 		fair_show_account(&tags->others, "others", 0, m);
+	if (atomic_read(&tags->exempt.holds))
+		fair_show_account(&tags->exempt, "exempt", 0, m);
 }
 
 /**

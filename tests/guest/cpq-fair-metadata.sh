@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 # modules: cpq
 # A task of a cgroup that has its part of the tags doesn't wait behind the others of its cgroup for metadata, nor for what it
-# reads while it has a transaction of the file system open: every fsync would wait with it.
+# reads while it has a transaction of the file system open: every fsync would wait with it. Nor does one of real-time class.
+# Where all tags are in use they aren't left without one that comes free.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
@@ -43,6 +44,11 @@ done
 expect_soon "reading a directory" stat -c %s /tmp/mnt/file
 # What becomes its last block is read, as data, to write zeroes behind the new end.
 expect_soon "a truncation" truncate -s 100 /tmp/mnt/file
+# shellcheck disable=SC2016  # of the inner shell
+expect_soon "reads of real-time class" ionice -c 1 sh -c 'for at in 1 2 3 4; do
+		dd if="$0" of=/dev/null iflag=direct bs=4k count=1 skip=${at}000 status=none &
+	done
+	wait' "$DEV"
 pkill -TERM fio
 wait
 umount /tmp/mnt
