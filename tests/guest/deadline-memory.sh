@@ -41,12 +41,13 @@ echo 0 >/sys/kernel/tracing/events/enable
 umount /tmp/mnt
 scheduler none
 
-# A short fsync keeps the disk from what has more time.
+# A short fsync keeps the disk from what has more time. Nothing but swap-out is written back.
+echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 DISK=d1 disk hdd
 scheduler split-deadline
 echo 100 >"$Q/iosched/fsync_deadline"
 file_system
-dd if=/dev/zero of=/tmp/mnt/swap bs=1M count=96 conv=fsync status=none
+dd if=/dev/zero of=/tmp/mnt/swap bs=1M count=64 conv=fsync status=none
 chmod 600 /tmp/mnt/swap
 mkswap /tmp/mnt/swap >/dev/null
 swapon /tmp/mnt/swap
@@ -58,7 +59,7 @@ mkdir $G/small
 echo 24m >$G/small/memory.max
 # shellcheck disable=SC2016
 sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 -c "
-held = bytearray(64 << 20)
+held = bytearray(48 << 20)
 for at in range(0, len(held), 4096):
     held[at] = at >> 12 & 255"' "$G/small" &
 load=$!
@@ -66,7 +67,7 @@ while kill -0 $load 2>/dev/null; do
 	! grep -q '^none [0-9]* [1-9]' /sys/kernel/debug/block/simdisk-d1/sched/classes || fail "swap-out is the last: $(
 		cat /sys/kernel/debug/block/simdisk-d1/sched/classes
 	)"
-	sleep 0.01
+	sleep 0.05
 done
 wait $load || fail "the load can't swap"
 [ "$(awk '/^pswpout/ { print $2 }' /proc/vmstat)" -ge 5000 ] || fail "little was swapped out: $(grep pswp /proc/vmstat)"
