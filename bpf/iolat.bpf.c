@@ -135,10 +135,10 @@ static __u64 number_of(struct bio *bio)
 	return number;
 }
 
-/* The id of the bio at an address that is a mere number, reckoned from that of one that isn't. */
-static __u64 id_at(__u64 number, struct bio *bio)
+/* What makes an id of the address of a bio, which is a mere number: reckoned from a bio that isn't. */
+static __u64 to_id(struct bio *bio)
 {
-	return id_of(bio) + (number - number_of(bio));
+	return id_of(bio) - number_of(bio);
 }
 
 static __u64 bio_after(__u64 address)
@@ -365,14 +365,13 @@ static void describe(struct iolat_io *io, struct request *rq)
 	io->what = what;
 }
 
-/* The I/O of a request that others were merged in front of. */
-static __noinline __u32 behind(struct bio *bio)
+/* The first of these bios that is followed: of a request that others were merged in front of. */
+CHECKED_ALONE __u32 find_behind(__u64 address, __u64 to_id)
 {
-	__u64 address = (__u64)BPF_CORE_READ(bio, bi_next);
 	__u32 place, n;
 
 	for (n = 0; n < FRONT_MERGES && address; n++) {
-		place = find(id_at(address, bio));
+		place = find(address + to_id);
 		if (place < IOS)
 			return place;
 		address = bio_after(address);
@@ -389,7 +388,9 @@ static __u32 io_of(struct request *rq)
 	if (!bio)
 		return IOS;
 	place = find(id_of(bio));
-	return place < IOS || !front_merged ? place : behind(bio);
+	if (place < IOS || !front_merged)
+		return place;
+	return find_behind((__u64)BPF_CORE_READ(bio, bi_next), to_id(bio));
 }
 
 static __u64 cgroup_of(struct bio *bio)
@@ -455,7 +456,11 @@ static bool is_young(__u64 now)
 
 static struct iolat_line *line_of(__u32 disk, __u32 rank)
 {
-	return &lines[(disk << LINE_BITS | rank) & (LINES - 1)];
+	__u32 line = disk << LINE_BITS | rank;
+
+	/* 6.1 loses track of a number put together of two, unless the mask comes last. */
+	barrier_var(line);
+	return &lines[line & (LINES - 1)];
 }
 
 /* Queue up, by class and disk. */
@@ -664,7 +669,7 @@ int BPF_PROG(bio_remap, struct bio *bio, dev_t from)
 SEC("tp_btf/block_split")
 int BPF_PROG(bio_split, struct bio *bio)
 {
-	__u32 origin = find(id_at((__u64)bio->bi_private, bio)), place;
+	__u32 origin = find((__u64)bio->bi_private + to_id(bio)), place;
 	struct iolat_io *io;
 
 	if (origin == IOS)
@@ -750,10 +755,9 @@ int BPF_PROG(rq_insert, struct request *rq)
 	return live ? inserted(rq) : 0;
 }
 
-/* How many bios a request has, by now that merges have made it as large as it gets. */
-static __u32 bios_of(struct request *rq)
+/* How many bios there are from the second one on, the first included. */
+CHECKED_ALONE __u32 bios_from(__u64 address)
 {
-	__u64 address = (__u64)BPF_CORE_READ(rq, bio, bi_next);
 	__u32 n;
 
 	for (n = 1; n < COUNTED_BIOS && address; n++)
@@ -761,17 +765,31 @@ static __u32 bios_of(struct request *rq)
 	return n;
 }
 
-/* Discards join a request without an event: here is the last chance to tell. */
-static __noinline void end_joined(struct request *rq)
+CHECKED_ALONE __u32 end_joined(__u64 bio)
 {
-	struct bio *first = rq->bio;
-	__u64 address = (__u64)BPF_CORE_READ(first, bi_next);
+	end(find(bio), MERGED);
+	return 0;
+}
+
+/* Discards join a request without an event: here is the last chance to tell. */
+CHECKED_ALONE __u32 end_all_joined(__u64 address, __u64 to_id)
+{
 	__u32 n;
 
 	for (n = 1; n < COUNTED_BIOS && address; n++) {
-		end(find(id_at(address, first)), MERGED);
+		end_joined(address + to_id);
 		address = bio_after(address);
 	}
+	return 0;
+}
+
+static __noinline void count_bios(struct iolat_io *io, struct request *rq)
+{
+	__u64 second = (__u64)BPF_CORE_READ(rq, bio, bi_next);
+
+	io->bios = bios_from(second);
+	if ((rq->cmd_flags & OP_MASK) == IO_DISCARD)
+		end_all_joined(second, to_id(rq->bio));
 }
 
 static __noinline int issued(struct request *rq)
@@ -785,9 +803,10 @@ static __noinline int issued(struct request *rq)
 	if (!io->known)
 		describe(io, rq);
 	io->bytes = rq->__data_len;
-	io->bios = rq->bio->bi_next ? bios_of(rq) : 1;
-	if (io->bios > 1 && (rq->cmd_flags & OP_MASK) == IO_DISCARD)
-		end_joined(rq);
+	io->bios = 1;
+	/* By now merges have made it as large as it gets. */
+	if (rq->bio->bi_next)
+		count_bios(io, rq);
 	if (!io->listed)
 		return 0;
 	leave_line(io);
@@ -932,11 +951,10 @@ static void finish(struct iolat_io *io, struct request *rq, __u64 c)
 	add_cell(cell, io);
 }
 
-/* Part of a request is done: from now on it is known by its first bio that isn't. */
-static __noinline void move_on(__u32 place, struct bio *bio, __u32 bytes)
+/* The first of these bios of which not all is done, when so many bytes are; 0 if there is none. */
+CHECKED_ALONE __u64 first_undone(__u64 address, __u32 bytes)
 {
-	__u64 address = number_of(bio), id;
-	__u32 n, to, size;
+	__u32 n, size;
 
 	for (n = 0; n < COUNTED_BIOS && address; n++) {
 		size = BPF_CORE_READ((struct bio *)address, bi_iter.bi_size);
@@ -945,7 +963,15 @@ static __noinline void move_on(__u32 place, struct bio *bio, __u32 bytes)
 		bytes -= size;
 		address = bio_after(address);
 	}
-	id = id_at(address, bio);
+	return address;
+}
+
+/* Part of a request is done: from now on it is known by its first bio that isn't. */
+static __noinline void move_on(__u32 place, struct bio *bio, __u32 bytes)
+{
+	__u64 address = first_undone(number_of(bio), bytes), id = address + to_id(bio);
+	__u32 to;
+
 	if (!address || id == addresses[place & (IOS - 1)])
 		return;
 	to = claim(id);

@@ -82,7 +82,7 @@ __attribute__((noreturn)) static void refused(int error)
 	if (lockdown && fgets(text, sizeof(text), lockdown) && strstr(text, "[confidentiality]"))
 		die(1, "this kernel is locked down and lets nobody look into it; try: "
 		       "cat /sys/kernel/security/lockdown");
-	if (error == -EPERM || error == -EACCES)
+	if (error == -EPERM)
 		die(1, "watching the kernel takes root; try: sudo iolat");
 	if (error == -ENOMEM)
 		die(1, "the kernel has no memory for the tables; try: free -h");

@@ -88,7 +88,7 @@ beside() {
 	rm -f /tmp/"$1" /tmp/"$2"
 	for who in "a $1" "b $2"; do
 		# shellcheck disable=SC2086,SC2016
-		sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 /tmp/load.py "$1" 8' "$G"/${who% *} ${who#* } &
+		sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 /tmp/load.py "$@"' "$G"/${who% *} ${who#* } $seconds &
 	done
 	wait
 	if [ ! -s "/tmp/$1" ] || [ ! -s "/tmp/$2" ]; then
@@ -138,14 +138,14 @@ mkdir "$G/a" "$G/b"
 
 # Flash takes 18 ms for an fsync alone, of which 15 are the two flushes of a commit.
 disk ssd
-small=25
+small=25 seconds=4
 each_in_time burst files grow
 umount /tmp/mnt
 scheduler none
 rmdir "$_config"
 
 disk hdd
-small=100
+small=100 seconds=8
 each_in_time burst files names grow
 # Who asks for what can't be is late, at nobody's cost who has less time.
 echo fsync=200000 >"$G/b/io.sluice.deadline"
