@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # modules: cpq
 # dm-multipath asks for a path's tag where nothing may sleep: it is turned away, comes back, and all that it was asked
-# for is done, beside a process that has its part of the tags and waits for more.
+# for is done, beside a process that has all tags but the one in reserve and waits for more.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
@@ -16,7 +16,7 @@ echo "0 524288 multipath 0 0 1 1 round-robin 0 1 1 $DEV 1" | dmsetup create top
 fio --thread --name=readers --filename="$DEV" --direct=1 --ioengine=psync --rw=randread --bs=4k --size=64m --numjobs=40 \
 	--time_based --runtime=60 --output=/out/readers &
 readers=$!
-until grep -q 'used=32 ' $accounts; do
+until grep -q 'used=31 ' $accounts; do
 	sleep 0.01
 done
 fio --thread --name=top --filename=/dev/dm-0 --direct=1 --ioengine=libaio --rw=randread --bs=4k --size=64m --iodepth=64 \
