@@ -300,7 +300,7 @@ static __always_inline bool fair_free(const struct fair_tags *tags, unsigned int
 static __always_inline bool fair_room(const struct fair_tags *tags,
 				      const struct fair_account *account)
 {
-	unsigned int active = atomic_read(&tags->active), used;
+	unsigned int active = atomic_read(&tags->active), total = READ_ONCE(tags->total), used;
 
 	if (!fair_free(tags, 0))
 		return false;
@@ -308,8 +308,7 @@ static __always_inline bool fair_room(const struct fair_tags *tags,
 		return true;
 	used = fair_used(account);
 	return !used || (u64)used * FAIR_RATIO * active <
-				(u64)READ_ONCE(tags->total) * READ_ONCE(*tags->ratio) *
-					account->weight;
+				(u64)total * READ_ONCE(*tags->ratio) * account->weight;
 }
 
 /* Wakes the one that has waited longest of the account with the fewest tags for its weight. */
