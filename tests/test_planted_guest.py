@@ -175,7 +175,7 @@ FAIR = (
         "\treturn jiffies",
         "cpq-fair-storm: fair_destroy",
     ),
-    ("metadata-held", "fair_exempt(fair) || rq_blocks_others(opf)", "fair_exempt(fair)", "cpq-fair-metadata"),
+    ("metadata-held", "fair_exempt() || rq_blocks_others(opf)", "fair_exempt()", "cpq-fair-metadata"),
     ("queues-share", "q->sched_shared_tags ? 1 : q->nr_hw_queues", "1", "cpq-fair-queues"),
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
 )

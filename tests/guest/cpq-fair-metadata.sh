@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
+# each
 # A task of a cgroup that has its part of the tags doesn't wait behind the others of its cgroup for metadata, nor for what it
 # reads while it has a transaction of the file system open: every fsync would wait with it. Nor does one of real-time class.
 # Where all tags are in use they aren't left without one that comes free.
