@@ -86,9 +86,9 @@ END
 # beside NAME OF DEADLINE_MS: A appends, or reads, with 100 ms; B does what is said, with his deadline.
 beside() {
 	rm -f /tmp/"$1" /tmp/"$2"
-	for who in "a $1" "b $2"; do
+	for job in "a $1" "b $2"; do
 		# shellcheck disable=SC2086,SC2016
-		sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 /tmp/load.py "$@"' "$G"/${who% *} ${who#* } $seconds &
+		sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 /tmp/load.py "$@"' "$G"/${job% *} ${job#* } $seconds &
 	done
 	wait
 	if [ ! -s "/tmp/$1" ] || [ ! -s "/tmp/$2" ]; then
