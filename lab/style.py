@@ -19,6 +19,16 @@ TOP = Path(__file__).parent.parent
 NOT_HERE = "FILE_PATH_CHANGES,LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 # Tracepoints have a layout of their own, which neither checkpatch nor clang-format knows.
 TRACE = "*-trace.h"
+# The split framework, lowest layer first: a layer's header, and the files that are in it. Each uses the layers below it
+# and none above. The models (causes.c, cost.c) are below all of them; a policy has split.h alone.
+LAYERS = {
+    "account.h": ("account.c", "proxy.c"),
+    "device.h": ("device.c", "costs.c"),
+    "dirty.h": ("memory.c", "journal.c"),
+    "request.h": ("block.c",),
+    "gate.h": ("cached.c", "gate.c", "resume.c", "entry.c"),
+    "core.h": ("core.c", "ext4.c", "hooks.c", "xfs.c"),
+}
 # What checkers go by, besides the files.
 SETTINGS = ("lab/style.py", "pyproject.toml", "requirements.txt", "requirements-cluster.txt", "requirements-tests.txt")
 Checker = Callable[[Sequence[str]], None]
@@ -38,6 +48,7 @@ def run() -> int:
         ruff: _files("*.py"),
         shellcheck: [name for name in _files() if _is_shell(TOP / name)],
         clang_format: c,
+        layers: [name for name in c if name.startswith("kernel/split/")],
     }
     failed: list[str] = []
     setup.side_by_side([partial(_check, checker, files, failed) for checker, files in todo.items()])
@@ -89,6 +100,33 @@ def sparse(_: Sequence[str]) -> None:
     found = [line for line in printed.splitlines() if "/tmp/out/" in line and re.search("warning:|error:", line)]
     if found:
         raise LabError("sparse has warnings", "make style   after mending them", "\n".join(found))
+
+
+def layers(files: Sequence[str]) -> None:
+    """The order of the split framework's layers."""
+    found = out_of_layer({Path(name).name: (TOP / name).read_text(encoding="utf-8") for name in files})
+    if found:
+        raise LabError("the split framework's layers are mixed", "make style   after mending it", "\n".join(found))
+
+
+def out_of_layer(sources: Mapping[str, str]) -> list[str]:
+    """What breaks the order of LAYERS in files of kernel/split, by name: a layer's file without its header, a header of
+    a higher layer, a policy or a model with a header of any.
+    """
+    order = list(LAYERS)
+    rank = {name: order.index(header) for header, members in LAYERS.items() for name in (header, *members)}
+    found = [f"kernel/split/{name}: there is no such file; next: mend LAYERS" for name in rank if name not in sources]
+    for name, text in sources.items():
+        included = [header for header in order if f'#include "{header}"' in text]
+        if name in rank and name.endswith(".c") and order[rank[name]] not in included:
+            found.append(f"kernel/split/{name}: doesn't include {order[rank[name]]}, its layer's header")
+        highest = rank.get(name, -1)
+        found += [
+            f"kernel/split/{name}: includes {header}, which is of a higher layer"
+            for header in included
+            if order.index(header) > highest or header == name
+        ]
+    return found
 
 
 def _check(checker: Checker, files: Sequence[str], failed: list[str]) -> None:

@@ -13,7 +13,7 @@
  * Memory: one allocation of some 100 bytes for a cause with calls, dirty pages or requests,
  * SPLIT_ACCOUNTS of them at most, never waited for.
  */
-#include "core.h"
+#include "account.h"
 
 #include <linux/bitmap.h>
 #include <linux/cgroup.h>
@@ -37,6 +37,8 @@ static DECLARE_BITMAP(split_account_ids, SPLIT_ACCOUNTS);
 static unsigned int split_account_last; /* id that was given last */
 static unsigned int split_accounts_used; /* read without the lock to be shown */
 static DEFINE_SPINLOCK(split_accounts_lock); /* guards changes of the above and of the array */
+static void (*split_accounts_scarce)(void);
+struct causes_table *split_causes;
 struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
 
 /* Of kernel threads, and of processes without a rate where there is no room; never freed. */
@@ -108,7 +110,7 @@ static unsigned int split_account_id(unsigned int end)
 		return 0;
 	WRITE_ONCE(split_accounts_used, split_accounts_used + 1);
 	if (split_accounts_used > SPLIT_ACCOUNTS_SCARCE)
-		split_memory_is_scarce();
+		split_accounts_scarce();
 	return id;
 }
 
@@ -245,14 +247,11 @@ void split_account_put(struct split_account *account)
 }
 EXPORT_SYMBOL_GPL(split_account_put);
 
-/**
- * split_account_held() - an account has become a cause, or is none any more
- * @id: its id, not 0
- * @held: whether it has; somebody else has a reference then
- *
- * In any context.  For causes_create().
+/*
+ * For causes_create(): an account, not 0, has become a cause, when there is another reference, or
+ * is none any more.  In any context.
  */
-void split_account_held(u32 id, bool held)
+static void split_account_held(u32 id, bool held)
 {
 	struct split_account *account;
 
@@ -289,16 +288,32 @@ void split_accounts_show(struct seq_file *m)
 	rcu_read_unlock();
 }
 
-/* What the accounts take. */
+/* What the accounts and their sets take, bytes. */
 size_t split_accounts_bytes(void)
 {
-	return READ_ONCE(split_accounts_used) * sizeof(struct split_account);
+	return READ_ONCE(split_accounts_used) * sizeof(struct split_account) +
+	       causes_bytes(SPLIT_ACCOUNTS, CAUSES_SMALL, CAUSES_LARGE);
 }
 
 /**
- * split_accounts_exit() - the end of all accounts; warns if somebody has one
+ * split_accounts_init() - before there is an account
+ * @scarce: called, in any context, when many accounts are in use: tags may hold some for nothing
  *
- * There are causes still.
+ * Sleeps.  Return: 0 or -ENOMEM.
+ */
+int __init split_accounts_init(void (*scarce)(void))
+{
+	split_accounts_scarce = scarce;
+	split_causes =
+		causes_create(SPLIT_ACCOUNTS, CAUSES_SMALL, CAUSES_LARGE, split_account_held);
+	if (!split_causes)
+		return -ENOMEM;
+	split_others.held = causes_refs(split_causes, 0);
+	return 0;
+}
+
+/**
+ * split_accounts_exit() - the end of all accounts; warns if one is in use
  */
 void split_accounts_exit(void)
 {
@@ -309,4 +324,5 @@ void split_accounts_exit(void)
 			causes_put(split_causes, split_recent[i]->id);
 	WARN_ON_ONCE(!bitmap_empty(split_account_ids, SPLIT_ACCOUNTS) ||
 		     refcount_read(&split_others.refs) != 1);
+	WARN_ON_ONCE(!causes_destroy(split_causes));
 }

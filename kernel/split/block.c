@@ -7,7 +7,7 @@
  * write's pages say who made them dirty.  But a commit's are often those of the metadata that
  * it logs: they say who has to pay when that is written to its place, and nothing of the log.
  */
-#include "core.h"
+#include "request.h"
 
 #include <linux/blk-mq.h>
 
@@ -302,33 +302,6 @@ static u64 split_cost(struct split_device *device, const struct request *rq)
 	return cost_request(split_model(device), &device->head, &io);
 }
 
-/**
- * split_commit() - what a journal of a device is given from now on is another commit
- * @device: that the journal is on
- * @own: how many bytes it has of its own
- *
- * In any context.
- */
-void split_commit(struct split_device *device, u32 own)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&device->log_lock, flags);
-	cost_commit(&device->log, own);
-	spin_unlock_irqrestore(&device->log_lock, flags);
-}
-
-/* What of a journal's write is left to its causes, once those have paid who wanted it. */
-static u64 split_cost_of_log(struct split_device *device, const struct request *rq, u64 cost)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&device->log_lock, flags);
-	cost = cost_log_written(split_model(device), &device->log, split_bytes(rq), cost);
-	spin_unlock_irqrestore(&device->log_lock, flags);
-	return cost;
-}
-
 /* Under RCU. */
 static noinline void split_charge(struct split_device *device, const struct request *rq)
 {
@@ -338,7 +311,7 @@ static noinline void split_charge(struct split_device *device, const struct requ
 	unsigned int count;
 
 	if (device->ops->demand && split_use(rq) == SPLIT_LOG)
-		cost = split_cost_of_log(device, rq, cost);
+		cost = split_cost_of_log(device, split_bytes(rq), cost);
 	member = causes_members(split_causes, split_tag(rq), &count);
 	for (causes_split(&costs, cost, member, count); count--; member++)
 		device->ops->charge(device->data, split_account_of_id(member->account),

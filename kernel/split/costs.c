@@ -9,7 +9,7 @@
  * A device has two models, of which one is used.  Whoever uses it has preemption off, a spinlock or
  * RCU; the other is filled in, takes its place, and is free once nobody uses the first any more.
  */
-#include "core.h"
+#include "device.h"
 
 #include <linux/stddef.h>
 

@@ -13,7 +13,7 @@
  * to the function's end; and none may be past that, at its very last instructions, for
  * which there is synchronize_rcu_tasks().
  */
-#include "core.h"
+#include "gate.h"
 
 #include <linux/blkdev.h>
 #include <linux/delay.h>
@@ -107,6 +107,66 @@ static void split_redirect(struct ftrace_regs *regs, const struct super_block *s
 static void split_end(void)
 {
 	this_cpu_dec(split_calls_inside);
+}
+
+/* In and out */
+
+/*
+ * Return: 0 if the call may run, -EINTR if it was killed, -ERESTARTNOINTR if it must wait for a
+ * thaw.
+ */
+static int split_wait(struct split_call *call)
+{
+	split_hold_here(call);
+	if (READ_ONCE(call->state) != SPLIT_LEFT)
+		return 0;
+	if (fatal_signal_pending(current) || split_is_cancelled())
+		return -EINTR;
+	if (split_blocks_freezer() && call->thaws)
+		return restart_syscall();
+	if (split_held_enough(call))
+		split_put_away(call, SPLIT_PAYS);
+	return 0;
+}
+
+/*
+ * A call of the current task, on its stack, has come to a closed gate.  Sleeps while the policy
+ * holds it, or has it made again.  split_leave() must follow, whatever this returns.
+ *
+ * Return: 0: make the call; -EAGAIN: it had to be held and must not; -EINTR: it was killed or
+ * cancelled; -ERESTARTNOINTR: it will be made again.
+ */
+static int split_enter(struct split_call *call)
+{
+	bool nowait = call->nowait;
+	int result = 0;
+
+	INIT_LIST_HEAD(&call->node);
+	call->task = current;
+	call->ioprio = get_current_ioprio();
+	call->began = jiffies;
+	call->answered = jiffies;
+	call->nowait |= call->again;
+	call->state = call->nowait ? SPLIT_LET_GO : SPLIT_HELD;
+	split_meet(call);
+	split_add(call);
+	if (!split_ask(call))
+		result = call->nowait ? -EAGAIN : split_wait(call);
+	if (result == -EAGAIN && !nowait) {
+		split_put_away(call, SPLIT_TURNED_AWAY);
+		result = restart_syscall();
+	}
+	if (!result)
+		split_demand(call);
+	return result;
+}
+
+/* A call that was given to split_enter() has returned: what it did, or what split_enter() did. */
+static void split_leave(struct split_call *call, ssize_t result)
+{
+	split_tell(call, result);
+	split_del(call);
+	split_put(call);
 }
 
 /* Where calls are held */
@@ -215,51 +275,6 @@ void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ft
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_WRITE))))
 		split_redirect_part(regs, sb, split_write, split_is_splice());
 }
-
-/* So many pages are looked at. */
-#define SPLIT_PAGES_MOST 256
-
-static bool split_is_dirty(struct folio *folio)
-{
-	return folio_test_dirty(folio) && !folio_test_writeback(folio);
-}
-
-static bool split_is_read(struct folio *folio)
-{
-	return folio_test_uptodate(folio);
-}
-
-/* Whether all pages from one to another are there, and to do something with costs nothing. */
-static bool split_are_all(struct address_space *mapping, pgoff_t first, pgoff_t last,
-			  bool (*is_free)(struct folio *folio))
-{
-	struct folio *folio;
-	bool free = true;
-
-	while (free && first <= last) {
-		folio = filemap_get_folio(mapping, first);
-		if (IS_ERR_OR_NULL(folio))
-			return false;
-		free = is_free(folio);
-		first = folio->index + folio_nr_pages(folio);
-		folio_put(folio);
-	}
-	return free;
-}
-
-bool split_costs_nothing(const struct split_call *call)
-{
-	pgoff_t first = call->pos >> PAGE_SHIFT;
-	pgoff_t last = (call->pos + call->bytes - 1) >> PAGE_SHIFT;
-
-	if (call->durable || call->direct || call->bytes <= 0 || last - first >= SPLIT_PAGES_MOST)
-		return false;
-	if (call->kind == SPLIT_WRITE)
-		return split_are_all(call->inode->i_mapping, first, last, split_is_dirty);
-	return call->kind == SPLIT_READ &&
-	       split_are_all(call->inode->i_mapping, first, last, split_is_read);
-}
-EXPORT_SYMBOL_GPL(split_costs_nothing);
 
 /* Reads */
 

@@ -155,6 +155,7 @@ static void split_take_out_all(void)
 	tracepoint_synchronize_unregister();
 	split_records_forget();
 	split_proxies_off();
+	split_journals_off();
 	split_memory_off();
 	split_hooking.in = false;
 	split_hooking.have = SPLIT_NONE;
@@ -344,7 +345,7 @@ static int split_forget_function(struct split_hook *hook)
 	return 0;
 }
 
-static void split_meet(struct tracepoint *tracepoint, void *unused)
+static void split_note_tracepoint(struct tracepoint *tracepoint, void *unused)
 {
 	struct split_probe *probe;
 	unsigned int i;
@@ -355,14 +356,15 @@ static void split_meet(struct tracepoint *tracepoint, void *unused)
 				probe->tracepoint = tracepoint;
 }
 
-static int split_meet_module(struct notifier_block *nb, unsigned long event, void *data)
+static int split_note_module(struct notifier_block *nb, unsigned long event, void *data)
 {
 	struct tp_module *module = data;
 	int i;
 
 	if (event == MODULE_STATE_COMING)
 		for (i = 0; i < module->mod->num_tracepoints; i++)
-			split_meet(tracepoint_ptr_deref(&module->mod->tracepoints_ptrs[i]), NULL);
+			split_note_tracepoint(
+				tracepoint_ptr_deref(&module->mod->tracepoints_ptrs[i]), NULL);
 	return NOTIFY_OK;
 }
 
@@ -378,10 +380,10 @@ static int split_is_found(struct split_probe *probe)
 /* Those of modules that are loaded are told at once; ext4's and jbd2's stay loaded. */
 static int split_find_tracepoints(void)
 {
-	struct notifier_block nb = { .notifier_call = split_meet_module };
+	struct notifier_block nb = { .notifier_call = split_note_module };
 	int err;
 
-	for_each_kernel_tracepoint(split_meet, NULL);
+	for_each_kernel_tracepoint(split_note_tracepoint, NULL);
 	err = register_tracepoint_module_notifier(&nb);
 	if (err)
 		return err;

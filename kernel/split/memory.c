@@ -17,9 +17,6 @@
  * the page is made dirty the next time, or when accounts become scarce.  A folio of several
  * pages has one slot, its first page's.
  *
- * What an account is expected to pay is in a ledger for each device, by bytes and not by
- * pages: dirty data has one tag, and its parts are what the tag's members are charged.
- *
  * A slot changes by exchange alone: who takes what is in it has it, and who wants to leave
  * something finds it empty, or takes what is there and unites the two.
  *
@@ -30,7 +27,7 @@
  *
  * Source: the split-level paper, sections 3.1, 3.2 and 4.2.
  */
-#include "core.h"
+#include "dirty.h"
 
 #include <linux/jbd2.h>
 #include <linux/log2.h>
@@ -60,8 +57,6 @@ struct split_file {
 	struct cost_cursor cursor;
 };
 
-struct causes_table *split_causes;
-
 static struct split_file split_files[1 << SPLIT_FILE_BITS];
 
 /* By section of the memory; NULL where there is none.  They change with all hooks off. */
@@ -79,138 +74,6 @@ static u32 *split_slot(struct folio *folio)
 static struct split_file *split_file(const struct inode *inode)
 {
 	return &split_files[hash_ptr(inode, SPLIT_FILE_BITS)];
-}
-
-/* Ledgers */
-
-static bool split_is_heard(const struct split_device *device)
-{
-	return READ_ONCE(device->state) == SPLIT_ATTACHED;
-}
-
-/* A new account's place has nothing of the old one's. */
-static void split_open(struct split_ledger *ledger, const struct split_account *account)
-{
-	lockdep_assert_held(&ledger->lock);
-	if (ledger->cause == account->cause)
-		return;
-	ledger->tgid = account->tgid;
-	ledger->pending = (struct cost_pending){};
-	memset(ledger->bytes, 0, sizeof(ledger->bytes));
-	/* Who finds his name finds the rest as his. */
-	smp_store_release(&ledger->cause, account->cause);
-}
-
-/* The policy first: what is in the ledger may be settled at once. */
-static void split_expect_part(struct split_device *device, u32 id, u64 bytes, u64 cost)
-{
-	struct split_account *account = split_account_of_id(id);
-	struct split_ledger *ledger = &device->ledger[id];
-	unsigned long flags;
-
-	if (device->ops->expect && split_is_heard(device))
-		device->ops->expect(device->data, account, cost);
-	spin_lock_irqsave(&ledger->lock, flags);
-	split_open(ledger, account);
-	cost_expect(&ledger->pending, bytes, cost);
-	spin_unlock_irqrestore(&ledger->lock, flags);
-}
-
-/* Return: the cost. */
-static u64 split_settle_part(struct split_device *device, u32 id, u64 bytes)
-{
-	struct split_account *account = split_account_of_id(id);
-	struct split_ledger *ledger = &device->ledger[id];
-	unsigned long flags;
-	u64 cost;
-
-	spin_lock_irqsave(&ledger->lock, flags);
-	split_open(ledger, account);
-	cost = cost_settle(&ledger->pending, bytes);
-	spin_unlock_irqrestore(&ledger->lock, flags);
-	if (cost && device->ops->settle && split_is_heard(device))
-		device->ops->settle(device->data, account, cost);
-	return cost;
-}
-
-/* Data of a tag became dirty. */
-static void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 cost)
-{
-	struct causes_split costs, parts;
-	const struct causes_member *member;
-	unsigned int count;
-
-	if (likely(split_is_account(tag))) {
-		split_expect_part(device, tag, bytes, cost);
-		return;
-	}
-	member = causes_members(split_causes, tag, &count);
-	causes_split(&costs, cost, member, count);
-	for (causes_split(&parts, bytes, member, count); count--; member++)
-		split_expect_part(device, member->account, causes_part(&parts, member->weight),
-				  causes_part(&costs, member->weight));
-}
-
-/**
- * split_settle() - data of a tag is submitted now, or was freed
- * @device: whither
- * @tag: held
- * @bytes: how much of what was expected
- *
- * In any context, under RCU.  Return: what it was expected to cost.
- */
-u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
-{
-	const struct causes_member *member;
-	struct causes_split parts;
-	unsigned int count;
-	u64 cost = 0;
-
-	if (likely(split_is_account(tag)))
-		return split_settle_part(device, tag, bytes);
-	member = causes_members(split_causes, tag, &count);
-	for (causes_split(&parts, bytes, member, count); count--; member++)
-		cost += split_settle_part(device, member->account,
-					  causes_part(&parts, member->weight));
-	return cost;
-}
-
-static void split_note_part(struct split_device *device, u32 id, u64 bytes, enum split_use use)
-{
-	const struct split_account *account = split_account_of_id(id);
-	struct split_ledger *ledger = &device->ledger[id];
-	unsigned long flags;
-
-	if (likely(split_note_account(device, account, bytes, use)))
-		return;
-	spin_lock_irqsave(&ledger->lock, flags);
-	split_open(ledger, account);
-	spin_unlock_irqrestore(&ledger->lock, flags);
-	atomic64_add(bytes, &ledger->bytes[use]);
-}
-
-/**
- * split_note() - a request of some causes is dispatched
- * @device: to which
- * @tag: theirs, held
- * @bytes: how much it moves
- * @use: what it does
- *
- * In any context, under RCU.
- */
-void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use use)
-{
-	const struct causes_member *member;
-	struct causes_split parts;
-	unsigned int count;
-
-	if (likely(split_is_account(tag))) {
-		split_note_part(device, tag, bytes, use);
-		return;
-	}
-	member = causes_members(split_causes, tag, &count);
-	for (causes_split(&parts, bytes, member, count); count--; member++)
-		split_note_part(device, member->account, causes_part(&parts, member->weight), use);
 }
 
 /* Slots */
@@ -254,30 +117,6 @@ static void split_leave_tag(u32 *slot, u32 tag, u32 expected)
 		causes_put(split_causes, other);
 		expected = max(expected, more);
 	}
-}
-
-/**
- * split_tag_of_task() - the tag of who the current task works for
- * @journal: becomes whether it writes a log for them
- *
- * In any context of the task, under RCU.  Return: a tag, to be given to causes_put().
- */
-u32 split_tag_of_task(bool *journal)
-{
-	struct split_account *account;
-	u32 tag;
-
-	*journal = false;
-	if (atomic_read(&split_proxies_active) && split_proxy_tag(&tag, journal))
-		return tag;
-	account = split_account_hold_recent();
-	if (likely(account))
-		return account->id;
-	account = split_account_of_task();
-	tag = account->id;
-	causes_get(split_causes, tag);
-	split_account_put(account);
-	return tag;
 }
 
 /**
@@ -593,109 +432,6 @@ struct split_probe split_memory_probes[] = {
 	{ .name = "mm_filemap_delete_from_page_cache", .function = split_at_delete },
 	{},
 };
-
-/* What an fsync waits for */
-
-/* A folio that nobody keeps may be another one by now, and of any size. */
-#define SPLIT_FOLIO_PAGES_MOST 512L
-
-/**
- * struct split_count - pages of a call's range that have a mark in the page cache
- * @pages: so many
- * @first: index of the first one
- * @next: index behind the last one
- * @more: there may be others from there on
- */
-struct split_count {
-	unsigned long pages;
-	unsigned long first;
-	unsigned long next;
-	bool more;
-};
-
-/* Counts so many marked pages, or a few more. */
-static void split_count_marked(const struct split_call *call, xa_mark_t mark, unsigned int most,
-			       struct split_count *count)
-{
-	loff_t end, start = split_range(call, &end);
-	XA_STATE(xas, &call->inode->i_mapping->i_pages, start >> PAGE_SHIFT);
-	unsigned long pages;
-	struct folio *folio;
-
-	*count = (struct split_count){};
-	rcu_read_lock();
-	xas_for_each_marked(&xas, folio, end >> PAGE_SHIFT, mark) {
-		if (xas_retry(&xas, folio) || xa_is_value(folio))
-			continue;
-		pages = min(folio_nr_pages(folio), SPLIT_FOLIO_PAGES_MOST);
-		count->first = count->pages ? count->first : xas.xa_index;
-		count->next = xas.xa_index + pages;
-		count->pages += pages;
-		count->more = count->pages >= most;
-		if (count->more)
-			break;
-	}
-	rcu_read_unlock();
-}
-
-/*
- * How many pages are marked in all: behind those that were counted they are taken to be as dense
- * as there, up to the end of the file.  The page cache has no more than @most of them.
- */
-static unsigned long split_extend(const struct split_call *call, const struct split_count *count,
-				  unsigned long most)
-{
-	loff_t end;
-	unsigned long last;
-	u64 rest;
-
-	split_range(call, &end);
-	last = min(end, i_size_read(call->inode) - 1) >> PAGE_SHIFT;
-	if (!count->more || (long)last < (long)count->next)
-		return count->pages;
-	rest = mul_u64_u64_div_u64(last - count->next + 1, count->pages,
-				   count->next - count->first);
-	return clamp_t(u64, count->pages + rest, count->pages, max(most, count->pages));
-}
-
-void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt)
-{
-	struct split_device *device = call->device;
-	struct split_ledger *ledger = &device->ledger[call->account->id];
-	struct cost_pending pending = {};
-	struct split_count count;
-	unsigned long flags, cached = READ_ONCE(call->inode->i_mapping->nrpages);
-
-	spin_lock_irqsave(&ledger->lock, flags);
-	if (ledger->cause == call->account->cause)
-		pending = ledger->pending;
-	spin_unlock_irqrestore(&ledger->lock, flags);
-
-	split_count_marked(call, PAGECACHE_TAG_WRITEBACK, most, &count);
-	dirt->writing = (u64)count.pages << PAGE_SHIFT;
-	split_count_marked(call, PAGECACHE_TAG_DIRTY, most, &count);
-	/* What the account has dirty on this device bounds the file's, unless others wrote that. */
-	if (pending.bytes >> PAGE_SHIFT >= count.pages)
-		cached = min_t(u64, cached, pending.bytes >> PAGE_SHIFT);
-	dirt->dirty = (u64)split_extend(call, &count, cached) << PAGE_SHIFT;
-	dirt->cost = pending.bytes ? mul_u64_u64_div_u64(pending.cost, dirt->dirty, pending.bytes)
-				   : cost_data(split_model(device), COST_WRITE, dirt->dirty);
-}
-EXPORT_SYMBOL_GPL(split_dirt);
-
-u64 split_expected(const struct split_call *call)
-{
-	struct split_ledger *ledger = &call->device->ledger[call->account->id];
-	unsigned long flags;
-	u64 cost = 0;
-
-	spin_lock_irqsave(&ledger->lock, flags);
-	if (ledger->cause == call->account->cause)
-		cost = ledger->pending.cost;
-	spin_unlock_irqrestore(&ledger->lock, flags);
-	return cost;
-}
-EXPORT_SYMBOL_GPL(split_expected);
 
 /* Old tags */
 

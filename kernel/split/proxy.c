@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Who works for whom, and who has changed what a log will have.
+ * Tasks that work for others.
  *
  * A task that does what others have caused is a proxy for as long as its file system's hooks
  * say so (ext4.c, xfs.c), and what it causes meanwhile has the tag of those for whom it works.
  *
- * A log has the causes of what it will be given next, weighted by how much of it each of them
- * would have had logged alone.
- *
  * Source: the split-level paper, sections 3.1 and 4.2 (proxies).
  */
-#include "core.h"
+#include "account.h"
 
 /* Tasks that are proxies at the same time; one that finds no place acts for itself. */
 #define SPLIT_PROXY_BITS 7
 #define SPLIT_PROXY_TRIES 8
-
-/* Logs are few. */
-#define SPLIT_JOURNAL_BITS 4
 
 /**
  * struct split_proxy - a task that works for others
@@ -35,41 +29,8 @@ struct split_proxy {
 
 #define SPLIT_TAKEN ((struct task_struct *)1)
 
-/**
- * struct split_transaction - a transaction that is running, or is about to be logged
- * @tid: its number
- * @causes: by blocks
- */
-struct split_transaction {
-	u32 tid;
-	struct causes causes;
-};
-
-/**
- * struct split_journal - a log on a device with a policy
- * @node: by key
- * @key: what the file system knows it by; only ever compared
- * @q: of the device that the log is on, once it is known; only ever compared
- * @lock: guards what follows; taken in any context
- * @transaction: by the number's last bit: while one is committed the next is running
- * @push: for split_log_push(): the last one; only ever compared
- * @tag: of its causes, held if there was one
- */
-struct split_journal {
-	struct hlist_node node;
-	const void *key;
-	struct request_queue *q;
-	spinlock_t lock; /* guards what follows */
-	struct split_transaction transaction[2];
-	const void *push;
-	u32 tag;
-};
-
 static struct split_proxy split_proxies[1 << SPLIT_PROXY_BITS];
-/* While there is none nobody looks for it. */
 atomic_t split_proxies_active;
-static struct hlist_head split_journals[1 << SPLIT_JOURNAL_BITS];
-static DEFINE_SPINLOCK(split_journals_lock); /* guards changes of split_journals */
 
 /* Proxies */
 
@@ -166,178 +127,38 @@ void split_proxy_end(bool journal)
 		split_proxy_drop(proxy);
 }
 
-/* Logs */
-
-/* Under RCU. */
-static struct split_journal *split_journal_find(const void *key)
-{
-	struct split_journal *j;
-
-	hlist_for_each_entry_rcu(j, &split_journals[hash_ptr(key, SPLIT_JOURNAL_BITS)], node)
-		if (j->key == key)
-			return j;
-	return NULL;
-}
-
-static struct split_journal *split_journal_add(const void *key)
-{
-	struct split_journal *j = kzalloc(sizeof(*j), GFP_NOWAIT | __GFP_NOWARN), *other;
-
-	if (!j)
-		return NULL;
-	j->key = key;
-	spin_lock_init(&j->lock);
-	spin_lock(&split_journals_lock);
-	other = split_journal_find(key);
-	if (!other)
-		hlist_add_head_rcu(&j->node, &split_journals[hash_ptr(key, SPLIT_JOURNAL_BITS)]);
-	spin_unlock(&split_journals_lock);
-	if (other)
-		kfree(j);
-	return other ?: j;
-}
-
 /**
- * split_log() - somebody has changed what a log will have
- * @key: the log
- * @tid: the transaction's number, of which the last bit tells those apart that are not written
- * @tag: who, held by the caller
- * @weight: how much he alone would have had logged
- * @first: and how much more with his first change in the transaction
+ * split_tag_of_task() - the tag of those that the current task works for
+ * @journal: becomes whether it writes a log for them
  *
- * In process context, under RCU.
+ * In any context of the task, under RCU.  Return: a tag, to be given to causes_put().
  */
-void split_log(const void *key, u32 tid, u32 tag, u32 weight, u32 first)
+u32 split_tag_of_task(bool *journal)
 {
-	struct split_journal *j = split_journal_find(key) ?: split_journal_add(key);
-	struct split_transaction *t;
-	unsigned long flags;
-	unsigned int before;
-
-	if (!j)
-		return;
-	t = &j->transaction[tid & 1];
-	spin_lock_irqsave(&j->lock, flags);
-	if (t->tid != tid) {
-		causes_release(split_causes, &t->causes);
-		t->tid = tid;
-	}
-	before = t->causes.count;
-	causes_gather(split_causes, &t->causes, tag, weight);
-	if (first && t->causes.count > before)
-		causes_gather(split_causes, &t->causes, tag, first);
-	spin_unlock_irqrestore(&j->lock, flags);
-}
-
-/* Takes the causes of a transaction.  Return: their tag, held. */
-static u32 split_log_take(struct split_journal *j, u32 tid)
-{
-	struct split_transaction *t = &j->transaction[tid & 1];
+	struct split_account *account;
 	u32 tag;
 
-	lockdep_assert_held(&j->lock);
-	if (t->tid != tid)
-		causes_release(split_causes, &t->causes);
-	tag = causes_tag(split_causes, &t->causes);
-	causes_release(split_causes, &t->causes);
+	*journal = false;
+	if (atomic_read(&split_proxies_active) && split_proxy_tag(&tag, journal))
+		return tag;
+	account = split_account_hold_recent();
+	if (likely(account))
+		return account->id;
+	account = split_account_of_task();
+	tag = account->id;
+	causes_get(split_causes, tag);
+	split_account_put(account);
 	return tag;
 }
 
 /**
- * split_log_end() - nobody can change anything any more in a transaction
- * @key: the log
- * @tid: the transaction's number
- * @tag: becomes the tag of all who have, to be given to causes_put()
- *
- * Under RCU.  Return: whether the log is known.
- */
-bool split_log_end(const void *key, u32 tid, u32 *tag)
-{
-	struct split_journal *j = split_journal_find(key);
-	unsigned long flags;
-
-	if (!j)
-		return false;
-	spin_lock_irqsave(&j->lock, flags);
-	*tag = split_log_take(j, tid);
-	spin_unlock_irqrestore(&j->lock, flags);
-	return true;
-}
-
-/**
- * split_log_push() - what has been changed until now is what a log is given from now on
- * @key: the log
- * @push: which push of it this is; nothing is done if that is known
- *
- * For logs whose transactions have the number 0.  Under RCU.
- */
-void split_log_push(const void *key, const void *push)
-{
-	struct split_journal *j = split_journal_find(key);
-	struct split_device *device;
-	unsigned long flags;
-
-	if (!j)
-		return;
-	spin_lock_irqsave(&j->lock, flags);
-	if (j->push != push) {
-		device = split_find(j->q);
-		if (device)
-			split_commit(device, 0);
-		if (j->push)
-			causes_put(split_causes, j->tag);
-		j->push = push;
-		j->tag = split_log_take(j, 0);
-	}
-	spin_unlock_irqrestore(&j->lock, flags);
-}
-
-/**
- * split_log_pushed() - for whom a log is written
- * @key: the log
- * @q: of the device that it is on
- * @tag: becomes their tag, to be given to causes_put()
- *
- * Under RCU.  Return: whether it is known.
- */
-bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag)
-{
-	struct split_journal *j = split_journal_find(key);
-	unsigned long flags;
-	bool known;
-
-	if (!j)
-		return false;
-	spin_lock_irqsave(&j->lock, flags);
-	WRITE_ONCE(j->q, q);
-	known = j->push;
-	*tag = j->tag;
-	if (known)
-		causes_get(split_causes, *tag);
-	spin_unlock_irqrestore(&j->lock, flags);
-	return known;
-}
-
-/**
- * split_proxies_off() - forget all journals and proxies; no hook is in any more
+ * split_proxies_off() - forget all proxies; no hook is in any more
  */
 void split_proxies_off(void)
 {
-	struct split_journal *j;
-	struct hlist_node *next;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(split_proxies); i++)
 		if (split_proxies[i].task)
 			split_proxy_drop(&split_proxies[i]);
-	for (i = 0; i < ARRAY_SIZE(split_journals); i++) {
-		hlist_for_each_entry_safe(j, next, &split_journals[i], node) {
-			if (j->push)
-				causes_put(split_causes, j->tag);
-			causes_release(split_causes, &j->transaction[0].causes);
-			causes_release(split_causes, &j->transaction[1].causes);
-			hlist_del(&j->node);
-			kfree(j);
-		}
-	}
 }

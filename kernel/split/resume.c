@@ -21,7 +21,7 @@
  * A record has a reference to its device, its account and its task, and while the policy may
  * look at it one to its file.  It goes with its task (split_records_exit()), or with the hooks.
  */
-#include "core.h"
+#include "gate.h"
 
 #include <linux/file.h>
 #include <linux/sched/signal.h>

@@ -22,14 +22,9 @@
  */
 #include "core.h"
 
-#include "../compat/blkdev.h"
-
 #include <linux/iomap.h>
 #include <linux/magic.h>
 #include <linux/uaccess.h>
-
-/* The flags of a write to a log. */
-#define SPLIT_LOG_FLAGS (REQ_META | REQ_SYNC | REQ_IDLE)
 
 /* What the first member of something points to; NULL if that can't be read. */
 static const void *split_first_member(const void *of)
@@ -37,24 +32,6 @@ static const void *split_first_member(const void *of)
 	const void *first;
 
 	return of && !get_kernel_nofault(first, (const void *const *)of) ? first : NULL;
-}
-
-/**
- * split_log_tag_of_bio() - for whom a file system's log is written
- * @bio: what is written
- * @flags: its operation's
- * @tag: becomes their tag, to be given to causes_put()
- *
- * In any context, under RCU.  Return: whether it is a log's, and the causes are known.
- */
-bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag)
-{
-	struct super_block *sb;
-
-	if ((flags & SPLIT_LOG_FLAGS) != SPLIT_LOG_FLAGS)
-		return false;
-	sb = sluice_bdev_super(bio->bi_bdev);
-	return sb && split_log_pushed(sb->s_fs_info, bdev_get_queue(bio->bi_bdev), tag);
 }
 
 /* Hooks */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Devices with a policy: where they are found, what each account has there, what I/O costs. */
+#ifndef SPLIT_DEVICE_H
+#define SPLIT_DEVICE_H
+
+#include "account.h"
+#include "cost.h"
+
+#include <linux/percpu-refcount.h>
+#include <linux/rculist.h>
+
+/* Devices with a policy are few. */
+#define SPLIT_DEVICE_BITS 4
+
+enum split_device_state {
+	SPLIT_ATTACHED,
+	SPLIT_EJECTED, /* what isn't about requests and calls isn't called any more */
+	SPLIT_DETACHED, /* nor is anything else */
+};
+
+/* What a request does. */
+enum split_use { SPLIT_READS, SPLIT_DATA, SPLIT_METADATA, SPLIT_LOG, SPLIT_USES };
+
+/**
+ * struct split_ledger - an account on a device
+ * @lock: guards the rest but @bytes; taken under a policy's lock, and none is taken under it
+ * @cause: of the account; what is here of another one is void
+ * @tgid: of the account
+ * @pending: its dirty data
+ * @bytes: its part of what was dispatched
+ */
+struct split_ledger {
+	spinlock_t lock; /* guards what follows, but bytes */
+	u64 cause;
+	pid_t tgid;
+	struct cost_pending pending;
+	atomic64_t bytes[SPLIT_USES];
+};
+
+/**
+ * struct split_device - a queue that has a policy
+ * @node: by queue, in split_devices
+ * @q: the queue; the key, for the device may outlive it
+ * @closed: set of kinds whose gate is closed
+ * @state: an enum split_device_state
+ * @ops: valid while @state isn't SPLIT_DETACHED
+ * @data: for them
+ * @model: of @models, the one that is used
+ * @ledger: by the account's id
+ * @refs: one of the attachment, one of each call in split_calls
+ * @let_go: calls that were held and let go; from here on fields are written while it is in use,
+ *	    those before it are read at each gate
+ * @dropped: calls that were held and left otherwise
+ * @costs: what its I/O costs; under the elevator's mutex
+ * @models: made from that; one is used
+ * @head: where the last request that was dispatched ended; under the policy's lock
+ * @log_lock: guards @log; taken in any context
+ * @log: what its journals' writes cost
+ * @disk: its name
+ * @rcu: frees it
+ */
+struct split_device {
+	struct hlist_node node;
+	struct request_queue *q;
+	unsigned int closed;
+	int state;
+	const struct split_ops *ops;
+	void *data;
+	const struct cost_model *model;
+	struct split_ledger *ledger;
+	struct percpu_ref refs;
+	atomic_t let_go ____cacheline_aligned_in_smp;
+	atomic_t dropped;
+	struct cost_device costs;
+	struct cost_model models[2];
+	struct cost_cursor head;
+	spinlock_t log_lock; /* guards log */
+	struct cost_log log;
+	char disk[DISK_NAME_LEN];
+	struct rcu_head rcu;
+};
+
+/* What a device's I/O costs: with preemption off, or under RCU. */
+static inline const struct cost_model *split_model(const struct split_device *device)
+{
+	/* Pairs with split_costs_store(): a model that is found is whole. */
+	return smp_load_acquire(&device->model);
+}
+
+extern struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];
+
+/* Under RCU, or with preemption off.  NULL if the queue has no policy. */
+static __always_inline struct split_device *split_find(struct request_queue *q)
+{
+	struct split_device *device;
+
+	hlist_for_each_entry_rcu(device, &split_devices[hash_ptr(q, SPLIT_DEVICE_BITS)], node)
+		if (device->q == q)
+			return device;
+	return NULL;
+}
+
+/* The device of a file system; NULL if it has no policy.  As split_find(). */
+static __always_inline struct split_device *split_find_sb(const struct super_block *sb)
+{
+	return sb->s_bdev ? split_find(bdev_get_queue(sb->s_bdev)) : NULL;
+}
+
+/* Notes a request of one account.  Return: whether the account has its place in the ledger. */
+static __always_inline bool split_note_account(struct split_device *device,
+					       const struct split_account *account, u64 bytes,
+					       enum split_use use)
+{
+	struct split_ledger *ledger = &device->ledger[account->id];
+
+	/* It keeps its place while it is a cause. */
+	if (unlikely(smp_load_acquire(&ledger->cause) != account->cause))
+		return false;
+	atomic64_add(bytes, &ledger->bytes[use]);
+	return true;
+}
+
+struct split_device *split_device_alloc(struct request_queue *q, const struct split_ops *ops,
+					void *data);
+void split_device_free(struct split_device *device);
+void split_device_add(struct split_device *device);
+void split_device_remove(struct split_device *device);
+void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 cost);
+u64 split_settle(struct split_device *device, u32 tag, u64 bytes);
+void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use use);
+void split_commit(struct split_device *device, u32 own);
+u64 split_cost_of_log(struct split_device *device, u32 bytes, u64 cost);
+u64 split_cost_of_demand(struct split_device *device);
+struct cost_pending split_pending(struct split_device *device, const struct split_account *account);
+void split_devices_show(struct seq_file *m,
+			void (*show)(struct split_device *device, struct seq_file *m));
+void split_ledger_show(struct split_device *device, struct seq_file *m);
+u64 split_devices_bytes(void);
+
+#endif
