@@ -108,6 +108,13 @@ def test_fsyncs_have_times_of_their_own() -> None:
     assert not jobs()[0].sync.histogram
 
 
+def test_fdatasyncs_are_fsyncs_too() -> None:
+    """fio 3.39 doesn't count an fdatasync in total_ios, but has its latency."""
+    data = json.loads(FSYNC)
+    data["jobs"][0]["sync"]["total_ios"] = 0
+    assert fio.parse(json.dumps(data)) == fio.parse(FSYNC)
+
+
 def test_fsyncs_of_several_runs_are_pooled() -> None:
     (pooled,) = fio.pool([fio.parse(FSYNC), fio.parse(FSYNC)])
     (small,) = fio.parse(FSYNC)
