@@ -685,10 +685,9 @@ static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum 
 
 static struct request *cpq_take_urgent(struct cpq_data *cpq)
 {
-	struct request *rq = list_first_entry(&cpq->urgent, struct request, queuelist);
+	struct request *rq = rq_take_first(&cpq->urgent);
 
 	trace_cpq_dispatch(READ_ONCE(cpq->cpq_log), rq, 0, 0, CPQ_WHY_URGENT);
-	list_del_init(&rq->queuelist);
 	WRITE_ONCE(cpq->queued, cpq->queued - 1);
 	return rq;
 }
@@ -957,14 +956,8 @@ static void cpq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(cpq->queued, cpq->queued + 1);
-		if (sluice_insert_at_head(ins)) {
-			list_add(&rq->queuelist, head);
-			head = &rq->queuelist;
-		} else if (!(rq->rq_flags & SLUICE_RQF_SCHED)) {
-			list_add_tail(&rq->queuelist, &cpq->urgent);
-		} else {
+		if (!rq_add_urgent(rq, ins, &cpq->urgent, &head))
 			cpq_enqueue(cpq, rq);
-		}
 	}
 	WRITE_ONCE(cpq->held, false);
 	spin_unlock_irqrestore(&cpq->lock, flags);

@@ -1009,14 +1009,8 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(mqp->queued, mqp->queued + 1);
-		if (sluice_insert_at_head(ins)) {
-			list_add(&rq->queuelist, head);
-			head = &rq->queuelist;
-		} else if (!(rq->rq_flags & SLUICE_RQF_SCHED)) {
-			list_add_tail(&rq->queuelist, &mqp->urgent);
-		} else {
+		if (!rq_add_urgent(rq, ins, &mqp->urgent, &head))
 			mqp_enqueue(mqp, rq);
-		}
 	}
 	WRITE_ONCE(mqp->held, false);
 	spin_unlock_irqrestore(&mqp->lock, flags);
@@ -1091,8 +1085,7 @@ static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 
 	spin_lock_irqsave(&mqp->lock, flags);
 	if (!list_empty(&mqp->urgent)) {
-		rq = list_first_entry(&mqp->urgent, struct request, queuelist);
-		list_del_init(&rq->queuelist);
+		rq = rq_take_first(&mqp->urgent);
 		WRITE_ONCE(mqp->queued, mqp->queued - 1);
 		mqp_count_urgent(mqp, rq);
 	} else if (!mqp->waiting) {

@@ -85,6 +85,42 @@ static inline bool rq_list_is_empty(const struct list_head *list)
 	return data_race(list_empty_careful(list));
 }
 
+/**
+ * rq_add_urgent() - queue a request, if no policy may delay it
+ * @rq: from insert_requests, on no list
+ * @ins: as insert_requests() got it
+ * @urgent: such requests, in the order in which they go
+ * @head: where on it the next request goes that is inserted at the head; begins as @urgent
+ *
+ * Those are all that are inserted at the head, in their order, and behind what is there all that
+ * are not under the scheduler's control.
+ *
+ * Return: whether it is on @urgent now.
+ */
+static inline bool rq_add_urgent(struct request *rq, sluice_insert_t ins, struct list_head *urgent,
+				 struct list_head **head)
+{
+	if (sluice_insert_at_head(ins)) {
+		list_add(&rq->queuelist, *head);
+		*head = &rq->queuelist;
+		return true;
+	}
+	if (rq->rq_flags & SLUICE_RQF_SCHED)
+		return false;
+	list_add_tail(&rq->queuelist, urgent);
+	return true;
+}
+
+/* The first request of a list that has no set, off it; NULL if there is none. */
+static inline struct request *rq_take_first(struct list_head *list)
+{
+	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
+
+	if (rq)
+		list_del_init(&rq->queuelist);
+	return rq;
+}
+
 void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *rq);
 void rq_set_sort_all(struct rq_set *set);
 void rq_set_index_all(struct request_queue *q, struct rq_set *set);

@@ -53,9 +53,7 @@ static struct request *wrr_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	spin_lock_irqsave(&wrr->lock, flags);
-	rq = list_first_entry_or_null(&wrr->waiting, struct request, queuelist);
-	if (rq)
-		list_del_init(&rq->queuelist);
+	rq = rq_take_first(&wrr->waiting);
 	spin_unlock_irqrestore(&wrr->lock, flags);
 	return rq;
 }

@@ -1088,11 +1088,10 @@ static void afq_pay(struct afq_data *afq, struct request *rq)
 
 static struct request *afq_take_first(struct afq_data *afq, struct list_head *list)
 {
-	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
+	struct request *rq = rq_take_first(list);
 
 	if (!rq)
 		return NULL;
-	list_del_init(&rq->queuelist);
 	afq_pay(afq, rq);
 	afq->alone = NULL;
 	WRITE_ONCE(afq->worked, jiffies);
@@ -1229,16 +1228,12 @@ static void afq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	spin_lock_irqsave(&afq->lock, flags);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		if (sluice_insert_at_head(ins)) {
-			list_add(&rq->queuelist, head);
-			head = &rq->queuelist;
-		} else if (!(rq->rq_flags & SLUICE_RQF_SCHED)) {
-			list_add_tail(&rq->queuelist, &afq->urgent);
-		} else if (afq_orders(rq)) {
+		if (rq_add_urgent(rq, ins, &afq->urgent, &head))
+			continue;
+		if (afq_orders(rq))
 			afq_enqueue(afq, rq);
-		} else {
+		else
 			list_add_tail(&rq->queuelist, &afq->writes);
-		}
 	}
 	afq_stop_holding(afq);
 	spin_unlock_irqrestore(&afq->lock, flags);

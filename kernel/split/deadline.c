@@ -958,15 +958,6 @@ static struct request *dl_take_waiting(struct dl_data *dl, u64 now_ns)
 	return NULL;
 }
 
-static struct request *dl_take_urgent(struct dl_data *dl)
-{
-	struct request *rq = list_first_entry_or_null(&dl->urgent, struct request, queuelist);
-
-	if (rq)
-		list_del_init(&rq->queuelist);
-	return rq;
-}
-
 /* Whether there is somebody with less time than a request has, who doesn't wait for it. */
 static bool dl_is_load(const struct dl_data *dl, const struct request *rq)
 {
@@ -1014,7 +1005,7 @@ static struct request *dl_dispatch_request(struct blk_mq_hw_ctx *hctx)
 
 	spin_lock_irqsave(&dl->lock, flags);
 	now_ns = ktime_get_ns();
-	rq = dl_take_urgent(dl) ?: dl_take_waiting(dl, now_ns);
+	rq = rq_take_first(&dl->urgent) ?: dl_take_waiting(dl, now_ns);
 	if (rq)
 		dl_give(dl, rq, now_ns);
 	spin_unlock_irqrestore(&dl->lock, flags);
@@ -1143,7 +1134,7 @@ static void dl_enqueue(struct dl_data *dl, struct request *rq, u64 now_ns)
 	unsigned int class = dl_class_of_request(rq);
 	bool write = op_is_write(req_op(rq));
 
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state(rq) != DL_WAITING) {
+	if (dl_state(rq) != DL_WAITING) {
 		list_add_tail(&rq->queuelist, &dl->urgent);
 		return;
 	}
@@ -1174,12 +1165,8 @@ static void dl_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	spin_lock_irqsave(&dl->lock, flags);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		if (sluice_insert_at_head(ins)) {
-			list_add(&rq->queuelist, head);
-			head = &rq->queuelist;
-		} else {
+		if (!rq_add_urgent(rq, ins, &dl->urgent, &head))
 			dl_enqueue(dl, rq, now_ns);
-		}
 	}
 	WRITE_ONCE(dl->holding, false);
 	spin_unlock_irqrestore(&dl->lock, flags);

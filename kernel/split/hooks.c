@@ -358,13 +358,13 @@ static void split_note_tracepoint(struct tracepoint *tracepoint, void *unused)
 
 static int split_note_module(struct notifier_block *nb, unsigned long event, void *data)
 {
-	struct tp_module *module = data;
+	struct module *module = ((struct tp_module *)data)->mod;
 	int i;
 
-	if (event == MODULE_STATE_COMING)
-		for (i = 0; i < module->mod->num_tracepoints; i++)
-			split_note_tracepoint(
-				tracepoint_ptr_deref(&module->mod->tracepoints_ptrs[i]), NULL);
+	if (event != MODULE_STATE_COMING)
+		return NOTIFY_OK;
+	for (i = 0; i < module->num_tracepoints; i++)
+		split_note_tracepoint(tracepoint_ptr_deref(&module->tracepoints_ptrs[i]), NULL);
 	return NOTIFY_OK;
 }
 

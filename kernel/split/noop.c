@@ -61,9 +61,7 @@ static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	spin_lock_irqsave(&noop->lock, flags);
-	rq = list_first_entry_or_null(&noop->waiting, struct request, queuelist);
-	if (rq)
-		list_del_init(&rq->queuelist);
+	rq = rq_take_first(&noop->waiting);
 	if (rq && noop->device)
 		split_dispatch(noop->device, rq);
 	spin_unlock_irqrestore(&noop->lock, flags);

@@ -671,15 +671,6 @@ static struct request *token_take_ready(struct token_data *token)
 	return rq;
 }
 
-static struct request *token_take_urgent(struct token_data *token)
-{
-	struct request *rq = list_first_entry_or_null(&token->urgent, struct request, queuelist);
-
-	if (rq)
-		list_del_init(&rq->queuelist);
-	return rq;
-}
-
 /* A request leaves: whoever caused it is charged, and what was reserved for it is free. */
 static void token_pay(struct token_data *token, struct request *rq)
 {
@@ -705,7 +696,7 @@ static struct request *token_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	spin_lock_irqsave(&token->lock, flags);
-	rq = token_take_urgent(token) ?: token_take_ready(token);
+	rq = rq_take_first(&token->urgent) ?: token_take_ready(token);
 	if (rq)
 		token_pay(token, rq);
 	spin_unlock_irqrestore(&token->lock, flags);
@@ -803,9 +794,7 @@ static bool token_is_metadata(const struct request *rq)
 
 static void token_enqueue(struct token_data *token, struct request *rq)
 {
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED))
-		list_add_tail(&rq->queuelist, &token->urgent);
-	else if (op_is_write(req_op(rq)))
+	if (op_is_write(req_op(rq)))
 		rq_set_add(&token->ready[TOKEN_WRITES], rq);
 	else if (token_state(rq) == TOKEN_NEEDED || token_is_metadata(rq))
 		rq_set_add(&token->ready[TOKEN_READS], rq);
@@ -830,12 +819,8 @@ static void token_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *
 	spin_lock_irqsave(&token->lock, flags);
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		list_del_init(&rq->queuelist);
-		if (sluice_insert_at_head(ins)) {
-			list_add(&rq->queuelist, head);
-			head = &rq->queuelist;
-		} else {
+		if (!rq_add_urgent(rq, ins, &token->urgent, &head))
 			token_enqueue(token, rq);
-		}
 	}
 	spin_unlock_irqrestore(&token->lock, flags);
 }
