@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Skip the long tests unless --full is given."""
     if not config.getoption("--full"):
         for item in items:
-            if "full" in item.keywords:
+            if item.get_closest_marker("full"):
                 item.add_marker(pytest.mark.skip(reason="long: make check-full runs it"))
 
 
