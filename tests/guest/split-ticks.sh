@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# schedulers: afq split-token
+# A policy's tick, which has interrupts off, takes no longer when three times as many calls are held.
+. ./lib.sh
+
+tracing=/sys/kernel/tracing
+tick=afq_tick
+[ "$SCHEDULER" = afq ] || tick=token_tick
+
+# A process in which so many threads write and sync.
+cat >/tmp/threads.py <<'END'
+import os, sys, threading
+
+def work(file: int) -> None:
+    while True:
+        os.pwrite(file, bytes(4096), 0)
+        os.fsync(file)
+
+threading.stack_size(65536)
+for number in range(int(sys.argv[1])):
+    file = os.open(f"/tmp/mnt/{number + int(sys.argv[2])}", os.O_WRONLY)
+    threading.Thread(target=work, args=(file,)).start()
+END
+
+disk ssd
+scheduler "$SCHEDULER"
+file_system
+weights
+# To make a file is held too.
+(cd /tmp/mnt && seq 0 900 | xargs touch)
+group a
+group b
+[ "$SCHEDULER" = afq ] || echo 10000 >"$G/b/io.sluice.rate"
+
+# usual: the median of the ticks of a second, in ns.
+usual() {
+	echo >$tracing/trace
+	echo 1 >$tracing/tracing_on
+	sleep 1
+	echo 0 >$tracing/tracing_on
+	sed -n 's/^[^|]*[^0-9|]\([0-9]*\)\.\([0-9]*\) us .*/\1\2/p' $tracing/trace | sort -n >/tmp/ticks
+	[ "$(wc -l </tmp/ticks)" -gt 10 ] || fail "there are hardly any ticks: $(cat $tracing/trace)"
+	sed -n "$(($(wc -l </tmp/ticks) / 2))p" /tmp/ticks
+}
+
+echo 0 >$tracing/tracing_on
+echo $tick >$tracing/set_ftrace_filter
+echo function_graph >$tracing/current_tracer
+for threads in 300 900; do
+	as a python3 /tmp/threads.py 1 900 &
+	as b ionice -c 3 python3 /tmp/threads.py $threads 0 &
+	for _ in $(seq 600); do
+		held=$(grep -c . /sys/kernel/debug/split/held) || true
+		[ "$held" -lt $((threads * 9 / 10)) ] || break
+		sleep 0.1
+	done
+	[ "$held" -ge $((threads * 9 / 10)) ] || fail "of $threads only $held are held"
+	ticks="${ticks-} $(usual)"
+	pkill -KILL python3
+	wait
+done
+echo "ns:$ticks"
+# shellcheck disable=SC2086
+set -- $ticks
+[ $(($2 * 10)) -le $(($1 * 13)) ] || fail "a tick takes $2 ns with 900 held, $1 with 300"
