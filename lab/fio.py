@@ -112,7 +112,7 @@ def _job(data: Mapping[str, Any], logs: Mapping[str, str]) -> Job:
         _latency([way["lat_ns"] for way in directions]),
         series([text for file, text in sorted(logs.items()) if file.startswith(f"{name}_clat_hist.")]),
         round(data["usr_cpu"] + data["sys_cpu"], DIGITS),
-        sync=_latency([data["sync"]["lat_ns"]] if data["sync"]["lat_ns"]["N"] else []),
+        sync=_latency([data["sync"]["lat_ns"]] if data["sync"].get("lat_ns", {}).get("N") else []),
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: afq split-token
-# A policy's tick, which has interrupts off, takes no longer when three times as many calls are held.
+# A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -28,7 +28,7 @@ scheduler "$SCHEDULER"
 file_system
 weights
 # To make a file is held too.
-(cd /tmp/mnt && seq 0 900 | xargs touch)
+(cd /tmp/mnt && seq 0 1040 | xargs touch)
 group a
 group b
 [ "$SCHEDULER" = afq ] || echo 10000 >"$G/b/io.sluice.rate"
@@ -47,8 +47,8 @@ usual() {
 echo 0 >$tracing/tracing_on
 echo $tick >$tracing/set_ftrace_filter
 echo function_graph >$tracing/current_tracer
-for threads in 300 900; do
-	as a python3 /tmp/threads.py 1 900 &
+for threads in 520 1040; do
+	as a python3 /tmp/threads.py 1 1040 &
 	as b ionice -c 3 python3 /tmp/threads.py $threads 0 &
 	for _ in $(seq 600); do
 		held=$(grep -c . /sys/kernel/debug/split/held) || true
@@ -63,4 +63,4 @@ done
 echo "ns:$ticks"
 # shellcheck disable=SC2086
 set -- $ticks
-[ $(($2 * 10)) -le $(($1 * 13)) ] || fail "a tick takes $2 ns with 900 held, $1 with 300"
+[ $(($2 * 10)) -le $(($1 * 13)) ] || fail "a tick takes $2 ns with 1040 held, $1 with 520"
