@@ -32,12 +32,14 @@ JOBS = {
     "token.sh": ("unthrottled", "throttled"),
     "burst.sh": ("reader", "burst"),
     "wrr.sh": (),
+    "copy.sh": ("log", "reads"),
 }
 READINGS = {
     "memory.sh": ("ram-bytes", "average-bytes", "most-bytes"),
     "overhead.sh": ("writeback-instructions-per-page",),
     "cost.sh": ("tokens", "charged"),
     "token.sh": ("paid",),
+    "copy.sh": ("neighbour",),
     "wrr.sh": ("high", "medium", "low", "foreground", "background", "compute"),
 }
 DEVICES = ("ssd", "hdd", "emmc", "nvme", "null_blk")

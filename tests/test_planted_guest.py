@@ -180,7 +180,7 @@ FAIR = (
     ("nowait-unlimited", "\t\t\tsluice_limit_tags(data, 1);", "\t\t\t;", "cpq-fair-engines"),
 )
 AFQ = (
-    ("answers-all-at-once", "#define AFQ_ANSWERS 256U", "#define AFQ_ANSWERS 100000U", "split-ticks: FAIL: a tick takes"),
+    ("answers-all-at-once", "#define AFQ_ANSWERS 256U", "#define AFQ_ANSWERS 100000U", "split-ticks: FAIL: a tick"),
     ("level-ignored", "stride_level_weight(rq_level(ioprio));", "STRIDE_WEIGHT;", "afq-reads"),
     ("no-turns", "afq->used < afq_bytes(&afq->quantum) && ", "false && ", "afq-reads"),
     ("rt-ignored", "i = RQ_RT; i < RQ_IDLE; i++", "i = RQ_BE; i <= RQ_BE; i--", "afq-reads"),
@@ -213,7 +213,7 @@ AFQ = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 TOKEN = (
-    ("answers-all-at-once", "#define TOKEN_ANSWERS 256U", "#define TOKEN_ANSWERS 100000U", "split-ticks: FAIL: a tick takes"),
+    ("answers-all-at-once", "#define TOKEN_ANSWERS 256U", "#define TOKEN_ANSWERS 9999U", "split-ticks: FAIL: a tick"),
     ("debt-ignored", "return bucket->tokens.tokens < (s64)bucket->reserved;", "return false;", "token-rates"),
     ("never-given-back", "\t\tbucket_give(&bucket->tokens, cost);\n", "", "token-rates"),
     ("reads-unreserved", "\tbucket->reserved += token_reserved_for(rq);\n", "", "token-rates"),

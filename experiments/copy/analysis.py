@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A database's commits and reads beside a neighbour that works through the page cache.
+
+A commit waits for the dirty pages of the neighbour, for its part of the transaction and for what it has left in the
+device's cache. A scheduler that orders requests can't tell whose these are. AFQ can, and is held to it beside a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lab.analysis import Judgement, Missing, find, ratio
+from lab.figure import Figure, Table, number
+from lab.result import Cell
+
+OURS = "afq"
+DEVICES = ("ssd", "hdd")
+COPY = "idle-copy"
+DOES = {
+    "idle-copy": "copies a file, idle class",
+    "be7-copy": "copies a file, best effort 7",
+    "tar": "unpacks small files, idle class",
+    "rm": "removes a tree, idle class",
+    "mapped": "stores to a mapped file, idle class",
+    "update": "updates the operating system, idle class",
+}
+"""What the neighbour does, by variant; on ext4, or on XFS where the variant's name ends so."""
+FILES = ("tar", "rm", "update")
+"""Neighbours whose progress is counted in files, and not in bytes."""
+XFS = "-xfs"
+COLUMNS = ("scheduler", "commits/s", "of alone", "p99 ms", "p99.9", "reads/s", "of alone", "p99 ms")
+
+
+def kept(cells: Sequence[Cell], device: str, job: str) -> float:
+    """A job's IOPS beside the copy, relative to those alone."""
+    beside = find(cells, device, OURS, COPY).job(job)
+    return ratio(beside.iops, find(cells, device, OURS, _alone(COPY)).job(job).iops)
+
+
+def slower(cells: Sequence[Cell], device: str) -> float:
+    """The p99 of a commit beside the copy, relative to that alone."""
+    beside = find(cells, device, OURS, COPY).job("log").sync.p99
+    return ratio(beside, find(cells, device, OURS, _alone(COPY)).job("log").sync.p99)
+
+
+def judgements() -> Iterator[Judgement]:
+    """What must hold on each device, beside a copy of the idle class."""
+    for device in DEVICES:
+        said = f"{OURS} on {device}, a database beside a copy of the idle class through the page cache"
+        for job, what, limit in (("log", "commits", 0.9), ("reads", "reads", 0.85)):
+            text = f"{said}: {what} a second, relative to those alone"
+            yield Judgement(f"{device}-{what}", text, "≥", limit, partial(kept, device=device, job=job))
+        text = f"{said}: the p99 of a commit, relative to that alone"
+        yield Judgement(f"{device}-commit-p99", text, "≤", 1.5, partial(slower, device=device))
+
+
+def figures(cells: Sequence[Cell]) -> list[Figure]:
+    """For each device a table of each neighbour."""
+    text = (
+        "The log appends 8 KiB and calls fdatasync after each; the reads are 4 KiB at random, direct, four at a time. "
+        "Both have best effort 0. Alone is the same scheduler without the neighbour."
+    )
+    devices = dict.fromkeys(cell.device for cell in cells)
+    return [
+        Figure(f"copy-{device}", f"Beside a neighbour on {device}", text, tuple(_tables(cells, device)), terminal=True)
+        for device in devices
+    ]
+
+
+def _tables(cells: Sequence[Cell], device: str) -> Iterator[Table]:
+    for variant in (name + system for system in ("", XFS) for name in DOES):
+        rows = tuple(_row(cells, cell) for cell in cells if (cell.device, cell.variant) == (device, variant))
+        if rows:
+            name = variant.removesuffix(XFS)
+            columns = (*COLUMNS, f"neighbour, {'files' if name in FILES else 'MB'}/s")
+            system = "XFS" if variant.endswith(XFS) or name == "update" else "ext4"
+            yield Table(f"{device}, {system}: the neighbour {DOES[name]}", columns, rows)
+
+
+def _alone(variant: str) -> str:
+    """The variant without the neighbour."""
+    if variant == "update":
+        return "solo-update"
+    return f"solo{XFS}" if variant.endswith(XFS) else "solo"
+
+
+def _row(cells: Sequence[Cell], cell: Cell) -> tuple[str, ...]:
+    log, reads = cell.job("log"), cell.job("reads")
+    unit = 1.0 if cell.variant.removesuffix(XFS) in FILES else 1e6
+    try:
+        alone = find(cells, cell.device, cell.scheduler, _alone(cell.variant))
+        parts = [number(ratio(job.iops, alone.job(job.name).iops)) for job in (log, reads)]
+    except Missing:
+        parts = ["–", "–"]
+    return (
+        *(cell.scheduler, number(log.iops), parts[0], number(log.sync.p99 / 1e6), number(log.sync.p999 / 1e6)),
+        *(number(reads.iops), parts[1], number(reads.lat.p99 / 1e6), number(cell.readings["neighbour"] / unit)),
+    )
