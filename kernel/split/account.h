@@ -19,7 +19,7 @@ struct seq_file;
 extern struct causes_table *split_causes;
 extern struct split_account __rcu *split_accounts[SPLIT_ACCOUNTS];
 
-/* Under RCU, or with preemption off; of one that somebody has a reference to. */
+/* Under RCU, or with preemption off; of an account with a reference. */
 static inline struct split_account *split_account_of_id(u32 id)
 {
 	return rcu_dereference_check(split_accounts[id], rcu_read_lock_any_held());
@@ -39,8 +39,8 @@ extern struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
 extern struct split_account split_others;
 
 /*
- * The account of who the current task is, without a reference, if he was met lately, else
- * NULL.  In any context of the task, under RCU.
+ * The account of the current task, without a reference, if it was met lately, else NULL.
+ * In any context of the task, under RCU.
  */
 static __always_inline struct split_account *split_account_recent(void)
 {
@@ -75,7 +75,7 @@ void split_accounts_show(struct seq_file *m);
 size_t split_accounts_bytes(void);
 void split_accounts_exit(void);
 
-/* Tasks that work for others: while there is none nobody looks for one. */
+/* Tasks that work for others: while there is none no task looks for one. */
 extern atomic_t split_proxies_active;
 
 bool split_proxy_tag(u32 *tag, bool *journal);

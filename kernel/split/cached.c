@@ -19,7 +19,7 @@ loff_t split_range(const struct split_call *call, loff_t *last)
 	return part ? call->pos : 0;
 }
 
-/* A folio that nobody keeps may be another one by now, and of any size. */
+/* A folio without a reference may be another one by now, and of any size. */
 #define SPLIT_FOLIO_PAGES_MOST 512L
 
 /**

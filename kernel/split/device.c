@@ -62,7 +62,7 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 }
 
 /**
- * split_device_alloc() - make a device that nobody can find yet
+ * split_device_alloc() - make a device that is found by no queue yet
  * @q: its queue
  * @ops: its policy
  * @data: for the policy
@@ -115,7 +115,7 @@ void split_device_add(struct split_device *device)
 
 /**
  * split_device_remove() - have a device found no more
- * @device: after a grace period nobody finds it; it goes with its last reference
+ * @device: after a grace period it is found no more; it goes with its last reference
  */
 void split_device_remove(struct split_device *device)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Dirty state: whose pages are dirty, and who has changed what a log will have. */
+/* Dirty state: the causes of dirty pages, and of what a log will have. */
 #ifndef SPLIT_DIRTY_H
 #define SPLIT_DIRTY_H
 

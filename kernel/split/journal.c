@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Logs, and who has changed what they will have.
+ * Logs, and the causes of what they will have.
  *
  * A log has the causes of what it will be given next, weighted by how much of it each of them
  * would have had logged alone.

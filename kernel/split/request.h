@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Requests: their causes, and who pays; what policies call is in split.h. */
+/* Requests: their causes, and the accounts that pay; what policies call is in split.h. */
 #ifndef SPLIT_REQUEST_H
 #define SPLIT_REQUEST_H
 
