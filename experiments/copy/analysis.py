@@ -2,7 +2,7 @@
 """A database's commits and reads beside a neighbour that works through the page cache.
 
 A commit waits for the dirty pages of the neighbour, for its part of the transaction and for what it has left in the
-device's cache. A scheduler that orders requests can't tell whose these are. AFQ can, and is held to it beside a copy.
+device's cache. A scheduler that orders requests can't tell whose these are. AFQ can: the claims are its, beside a copy.
 """
 
 from __future__ import annotations
