@@ -121,8 +121,9 @@ def out_of_layer(sources: Mapping[str, str]) -> list[str]:
         if name in rank and name.endswith(".c") and order[rank[name]] not in included:
             found.append(f"kernel/split/{name}: doesn't include {order[rank[name]]}, its layer's header")
         highest = rank.get(name, -1)
+        hint = "" if name in rank else "; next: split.h has what a policy needs; else give the file its line in LAYERS"
         found += [
-            f"kernel/split/{name}: includes {header}, which is of a higher layer"
+            f"kernel/split/{name}: includes {header}, which is of a higher layer{hint}"
             for header in included
             if order.index(header) > highest or header == name
         ]

@@ -9,7 +9,7 @@ esac
 mkdir -p /tmp/mnt
 mount "$DEV" /tmp/mnt
 
-# The neighbours. Each has work for longer than is measured.
+# The neighbours. Each but remove has work for longer than is measured.
 
 copy() {
 	dd if="$DEV" of=/tmp/mnt/copy bs=1M skip=40960 status=none
@@ -18,7 +18,7 @@ copy() {
 # mapped: stores to every page of a mapped file.
 mapped() {
 	python3 -c '
-import mmap, sys
+import mmap
 file = open("/tmp/mnt/mapped", "r+b")
 pages = mmap.mmap(file.fileno(), 0)
 for at in range(0, len(pages), 4096):

@@ -18,7 +18,6 @@
 #include <linux/blkdev.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
-#include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/uio.h>
 #include <asm/syscall.h>

@@ -143,8 +143,8 @@ static void split_eject(struct split_device *device, const struct split_call *ca
 }
 
 /*
- * Whether a writer holds s_umount, or waits for it behind the reader that a sync is: who
- * unmounts, remounts or freezes must not wait for a policy.
+ * Whether a writer holds s_umount, or waits for it behind the reader that a sync is: an unmount,
+ * a remount or a freeze must not wait for a policy.
  */
 static bool split_blocks_umount(struct super_block *sb)
 {
@@ -199,7 +199,7 @@ static void split_look(struct split_call *call)
 		split_escape(call);
 }
 
-/* Some of what the file system has dirty; who unmounts it must not wait for that. */
+/* Some of what the file system has dirty; an unmount must not wait for that. */
 static void split_start_any_writeback(struct super_block *sb, unsigned int pages)
 {
 	if (!down_read_trylock(&sb->s_umount))

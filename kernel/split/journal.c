@@ -83,12 +83,12 @@ static struct split_journal *split_journal_add(const void *key)
 }
 
 /**
- * split_log() - somebody has changed what a log will have
+ * split_log() - what a log will have was changed
  * @key: the log
  * @tid: the transaction's number, of which the last bit tells those apart that are not written
- * @tag: who, held by the caller
- * @weight: how much he alone would have had logged
- * @first: and how much more with his first change in the transaction
+ * @tag: of the cause, held by the caller
+ * @weight: how much the cause alone would have had logged
+ * @first: and how much more with its first change in the transaction
  *
  * In process context, under RCU.
  */
@@ -129,10 +129,10 @@ static u32 split_log_take(struct split_journal *j, u32 tid)
 }
 
 /**
- * split_log_end() - nobody can change anything any more in a transaction
+ * split_log_end() - a transaction changes no more
  * @key: the log
  * @tid: the transaction's number
- * @tag: becomes the tag of all who have, to be given to causes_put()
+ * @tag: becomes the tag of all its causes, to be given to causes_put()
  *
  * Under RCU.  Return: whether the log is known.
  */
