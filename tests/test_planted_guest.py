@@ -81,7 +81,8 @@ MQ_PRIO = (
     ("no-trial", "\tif (mqp->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
     ("merges-unlimited", "return mqp->rotating || !mqp_competing(mqp);", "return true;", "mq-prio-sparse: reader's"),
     ("same-cost-for-others", "(r->alike < MQP_ALIKE)\n\t\treturn", "(true)\n\t\treturn", "mq-prio-sparse: share of"),
-    ("buffer-looks-cheap", "(r->writes < MQP_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
+    ("mix-tried-anew", "MQP_WRITES_WEIGHT 64", "MQP_WRITES_WEIGHT 8", "mq-prio-sparse: what a MiB costs"),
+    ("buffer-looks-cheap", "(r->writes < MQP_WRITES_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     (
         "requeued-leaves",
         "\t\t.finish_request\t\t= mqp_finish_request,",

@@ -130,8 +130,12 @@
 #define MQP_TRIAL_NS NSEC_PER_SEC
 #define MQP_TRIAL_LOOK_NS (5 * NSEC_PER_MSEC)
 
-/* The part of a rank's requests that write is an average in these units. */
-#define MQP_ALL_WRITES 1024
+/*
+ * The part of a rank's requests that write is an average in these units, over about so many: the
+ * average of a few would call an even mix of reads and writes now the one and now the other.
+ */
+#define MQP_ALL_WRITES 4096
+#define MQP_WRITES_WEIGHT 64
 
 /*
  * A busy higher rank's own dispatches open turns; the timer is for when there
@@ -703,14 +707,16 @@ static void mqp_average(struct mqp_rank *r, const struct request *rq)
 {
 	int size = mqp_bytes(rq), writes = op_is_write(req_op(rq)) ? MQP_ALL_WRITES : 0;
 
-	if (!r->size)
+	if (!r->size) {
 		r->size = size;
+		r->writes = writes;
+	}
 	if (size > 2 * r->size || size < r->size / 2)
 		r->alike = 0;
 	else if (r->alike < MQP_ALIKE)
 		r->alike++;
 	r->size += (size - (int)r->size) / MQP_WEIGHT;
-	r->writes += (writes - (int)r->writes) / MQP_WEIGHT;
+	r->writes += (writes - (int)r->writes) / MQP_WRITES_WEIGHT;
 }
 
 /* On flash a turn is a request, which is charged at once where its cost is known. */
@@ -1136,7 +1142,7 @@ static void mqp_learn(struct mqp_data *mqp, struct request *rq, u64 now)
 	if (!trial)
 		return;
 	mqp_learn_cost(r, min(mib_ns, r->limit_mib_ns));
-	if (r->windows && (r->writes < MQP_WEIGHT || mqp->trial_bytes >= MQP_TRIAL_WRITES))
+	if (r->windows && (r->writes < MQP_WRITES_WEIGHT || mqp->trial_bytes >= MQP_TRIAL_WRITES))
 		mqp_trial_end(mqp, now);
 }
 

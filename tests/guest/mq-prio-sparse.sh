@@ -59,6 +59,24 @@ share() {
 	within "lower ranks' share of $iops IOPS with $*" "$(field low 2)" $((iops * 8 / 100)) $((iops * 15 / 100))
 }
 
+# mixed: where as many requests read as write, chance makes them no other requests, which would be tried anew.
+mixed() {
+	echo 50 >"$Q/iosched/low_share"
+	fio --filename="$DEV" --direct=1 --ioengine=libaio --norandommap --thread --time_based --runtime=5 \
+		--output=/tmp/fio --name=urgent --prioclass=1 --rw=randread --bs=4k --iodepth=4 \
+		--name=low --prioclass=3 --rw=randrw --bs=16k --iodepth=16 &
+	sleep 2
+	cost >/tmp/before
+	wait $! || fail "fio: $(cat /tmp/fio)"
+	cost >/tmp/after
+	[ -s /tmp/before ] && cmp -s /tmp/before /tmp/after || fail "what a MiB costs: $(cat /tmp/before), later $(cat /tmp/after)"
+}
+
+# cost: of a MiB of the idle rank, in ns, where it is known.
+cost() {
+	awk '$1 == 16 && $7 { print $7 }' "/sys/kernel/debug/block/${DEV#/dev/}/sched/state"
+}
+
 disk ssd data=none slowdown=4
 echo 32 >"$Q/max_sectors_kb"
 scheduler mq-prio
@@ -71,3 +89,7 @@ share --rw=randread --bs=4k --iodepth=64
 share --rw=randread --bs=512k --iodepth=16
 # Its buffer takes these at the link's speed, which is 1.6 times the flash's.
 share --rw=randwrite --bs=128k --iodepth=16
+
+DISK=d2 disk emmc data=none
+scheduler mq-prio
+mixed
