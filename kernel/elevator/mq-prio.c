@@ -269,6 +269,7 @@ struct mqp_turn {
  * @waiting: bit per rank with queued requests
  * @busy: bit per rank that had requests within MQP_RESERVE_JIFFIES; read
  *	  without the lock
+ * @looked: jiffies when @busy was last searched for ranks long gone
  * @queued: requests on @urgent and all FIFOs; read without the lock
  * @held: all that waits is held for @timer or a completion; read without the lock
  * @full: the rank whose limit keeps its requests back, MQP_RANKS: none; read
@@ -279,7 +280,7 @@ struct mqp_turn {
  * @rotating: the device seeks
  * @low_share: percent, 1-50; read and written without the lock
  * @hold_ms: 0-1000; read and written without the lock
- * @last_done_ns: last completion while ranks compete; written without the lock,
+ * @last_done_ns: last completion while turns are inside the device; written without the lock,
  *		  and may be a completion too early when several end at a time
  * @turn: lower ranks' share
  * @timer: reruns the queues when a turn opens or a higher rank's hold ends
@@ -291,6 +292,7 @@ struct mqp_data {
 	struct list_head urgent;
 	unsigned long waiting;
 	unsigned long busy;
+	unsigned long looked;
 	unsigned int queued;
 	bool held;
 	unsigned int full;
@@ -340,9 +342,14 @@ static unsigned long mqp_hold(const struct mqp_data *mqp)
 }
 
 /* The rank has requests, or stays away for no longer than is worth waiting for. */
-static bool mqp_held_for(const struct mqp_rank *r, unsigned long hold)
+static bool mqp_held_for(const struct mqp_data *mqp, const struct mqp_rank *r)
 {
-	return mqp_has_requests(r) || (r->think <= hold << MQP_THINK_SHIFT && mqp_active(r, hold));
+	unsigned long hold;
+
+	if (mqp_has_requests(r))
+		return true;
+	hold = mqp_hold(mqp);
+	return r->think <= hold << MQP_THINK_SHIFT && mqp_active(r, hold);
 }
 
 /* A request comes: of a rank that had none that tells how long it stays away. */
@@ -357,26 +364,34 @@ static void mqp_learn_think(struct mqp_data *mqp, struct mqp_rank *r)
 	r->think += ((int)away - (int)r->think) / MQP_WEIGHT;
 }
 
+/* Forgets ranks long gone; looks for them once in a jiffy. */
+static void mqp_forget(struct mqp_data *mqp)
+{
+	unsigned long busy = mqp->busy;
+	unsigned int i;
+
+	if (mqp->looked == jiffies)
+		return;
+	mqp->looked = jiffies;
+	for_each_set_bit(i, &busy, MQP_RANKS)
+		if (!mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES))
+			WRITE_ONCE(mqp->busy, mqp->busy & ~BIT(i));
+}
+
 /*
- * The most urgent active rank; forgets ranks long gone.  A waiting request
- * makes its rank active, so callers that know of one get a valid rank.
+ * The most urgent active rank. A waiting request makes its rank active, so callers that know of
+ * one get a valid rank.
  */
 static unsigned int mqp_top(struct mqp_data *mqp)
 {
-	unsigned long hold = mqp_hold(mqp);
-	unsigned int i, top = MQP_RANKS;
-	unsigned long busy = mqp->busy;
+	unsigned int i;
 
 	lockdep_assert_held(&mqp->lock);
-	for_each_set_bit(i, &busy, MQP_RANKS) {
-		struct mqp_rank *r = &mqp->rank[i];
-
-		if (top == MQP_RANKS && mqp_held_for(r, hold))
-			top = i;
-		else if (!mqp_active(r, MQP_RESERVE_JIFFIES))
-			WRITE_ONCE(mqp->busy, mqp->busy & ~BIT(i));
-	}
-	return top;
+	mqp_forget(mqp);
+	for_each_set_bit(i, &mqp->busy, MQP_RANKS)
+		if (mqp_held_for(mqp, &mqp->rank[i]))
+			return i;
+	return MQP_RANKS;
 }
 
 /* The rank whose requests go first: the one that has the device for itself, or the top one. */
@@ -498,6 +513,11 @@ static void mqp_set_state(struct request *rq, enum mqp_state state)
 	rq->elv.priv[1] = (void *)(bytes << MQP_STATE_BITS | state);
 }
 
+static void mqp_set_outside(struct request *rq)
+{
+	rq->elv.priv[1] = (void *)MQP_OUTSIDE;
+}
+
 static enum mqp_state mqp_get_state(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] & GENMASK(MQP_STATE_BITS - 1, 0);
@@ -547,14 +567,13 @@ static void mqp_enqueue(struct mqp_data *mqp, struct request *rq)
 		rq_set_index(mqp->q, &r->set, rq);
 }
 
-/* Takes a request off its FIFO and out of the merge look-ups. */
+/* Takes a request off its FIFO and out of the merge look-ups; the caller sets its state. */
 static void mqp_unlink(struct mqp_data *mqp, struct request *rq)
 {
 	struct mqp_rank *r = rq->elv.priv[0];
 
 	lockdep_assert_held(&mqp->lock);
 	rq_set_del(mqp->q, &r->set, rq);
-	mqp_set_state(rq, MQP_OUTSIDE);
 	WRITE_ONCE(mqp->queued, mqp->queued - 1);
 	if (r->set.queued)
 		return;
@@ -925,7 +944,7 @@ static void mqp_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 static void mqp_prepare_request(struct request *rq)
 {
-	mqp_set_state(rq, MQP_OUTSIDE);
+	mqp_set_outside(rq);
 }
 
 /* Merges may make requests as large as the device takes. */
@@ -987,6 +1006,7 @@ static void mqp_requests_merged(struct request_queue *q, struct request *req, st
 		return;
 	rq_inherit_place(req, next);
 	mqp_unlink(mqp, next);
+	mqp_set_outside(next);
 }
 
 static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
@@ -1001,6 +1021,7 @@ static void mqp_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	bool merge;
 
 	spin_lock_irqsave(&mqp->lock, flags);
+	mqp_forget(mqp);
 	/*
 	 * A plug's requests were merged among themselves; look only for what
 	 * waited before them, and not at all when nothing did, or where a bio's
@@ -1046,6 +1067,16 @@ static bool mqp_has_room(struct mqp_data *mqp, unsigned int top)
 	return false;
 }
 
+static struct request *mqp_take_top(struct mqp_data *mqp, unsigned int top)
+{
+	struct mqp_rank *r = &mqp->rank[top];
+
+	/* Until now the device did nothing: that is no part of what a request takes. */
+	if (top == mqp->trial && !mqp_inside(mqp, mqp->busy))
+		r->window.last_ns = ktime_get_ns();
+	return mqp_take(mqp, r, MQP_ISSUED, false);
+}
+
 /* Several ranks had requests lately: the higher goes, a turn goes, or nothing. */
 static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 {
@@ -1058,17 +1089,25 @@ static struct request *mqp_dispatch_competing(struct mqp_data *mqp)
 		top = mqp->turn.rank;
 		mqp_trial_begin(mqp, top);
 	}
-	if ((mqp->waiting & BIT(top)) && mqp_has_room(mqp, top)) {
-		/* Until now the device did nothing: that is no part of what a request takes. */
-		if (top == mqp->trial && !mqp_inside(mqp, mqp->busy))
-			mqp->rank[top].window.last_ns = ktime_get_ns();
-		return mqp_take(mqp, &mqp->rank[top], MQP_ISSUED, false);
-	}
+	if ((mqp->waiting & BIT(top)) && mqp_has_room(mqp, top))
+		return mqp_take_top(mqp, top);
 	WRITE_ONCE(mqp->held, true);
-	if (!(mqp->waiting & BIT(top)))
+	/* A completion that isn't seen below sees that something is held: see mqp_account(). */
+	smp_mb();
+	if (!(mqp->waiting & BIT(top))) {
 		mqp_look(mqp);
+	} else if (mqp_has_room(mqp, top)) {
+		WRITE_ONCE(mqp->held, false);
+		return mqp_take_top(mqp, top);
+	}
 	trace_mq_prio_hold(mqp->q, top, lower);
 	return NULL;
+}
+
+/* Of the ranks that had requests lately only the most urgent one waits. */
+static bool mqp_unrivalled(const struct mqp_data *mqp)
+{
+	return mqp->waiting == BIT(__ffs(mqp->busy)) && mqp->trial == MQP_RANKS;
 }
 
 /* What is inserted at the head is inside the device too; a request that comes again still is. */
@@ -1096,10 +1135,10 @@ static struct request *mqp_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		mqp_count_urgent(mqp, rq);
 	} else if (!mqp->waiting) {
 		goto out;
-	} else if (mqp_competing(mqp)) {
-		rq = mqp_dispatch_competing(mqp);
-	} else {
+	} else if (mqp_unrivalled(mqp)) {
 		rq = mqp_take(mqp, &mqp->rank[__ffs(mqp->waiting)], MQP_ISSUED, false);
+	} else {
+		rq = mqp_dispatch_competing(mqp);
 	}
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
@@ -1146,6 +1185,18 @@ static void mqp_learn(struct mqp_data *mqp, struct request *rq, u64 now)
 		mqp_trial_end(mqp, now);
 }
 
+/* Without the lock: no turn asks for completions before its own start. */
+static void mqp_note_done(struct mqp_data *mqp)
+{
+	u64 now;
+
+	if (!READ_ONCE(mqp->turn.issued))
+		return;
+	now = ktime_get_ns();
+	if (now > READ_ONCE(mqp->last_done_ns))
+		WRITE_ONCE(mqp->last_done_ns, now);
+}
+
 /* A request left the device while ranks compete; @last: it was its rank's last. */
 static void mqp_account(struct mqp_data *mqp, struct request *rq, enum mqp_state state, bool last)
 {
@@ -1154,11 +1205,9 @@ static void mqp_account(struct mqp_data *mqp, struct request *rq, enum mqp_state
 	bool run = false;
 	u64 now;
 
-	if (state != MQP_TURN && !last && rank != READ_ONCE(mqp->full) &&
+	if (state != MQP_TURN && !(last && READ_ONCE(mqp->held)) && rank != READ_ONCE(mqp->full) &&
 	    rank != READ_ONCE(mqp->trial)) {
-		now = ktime_get_ns();
-		if (now > READ_ONCE(mqp->last_done_ns))
-			WRITE_ONCE(mqp->last_done_ns, now);
+		mqp_note_done(mqp);
 		return;
 	}
 	spin_lock_irqsave(&mqp->lock, flags);
@@ -1190,7 +1239,7 @@ static void mqp_finish_request(struct request *rq)
 	last = atomic_dec_and_test(&r->issued);
 	if (state == MQP_TURN || mqp_competing(mqp))
 		mqp_account(mqp, rq, state, last);
-	mqp_set_state(rq, MQP_OUTSIDE);
+	mqp_set_outside(rq);
 }
 
 /* Life of the scheduler */
