@@ -367,12 +367,12 @@ static void mqp_learn_think(struct mqp_data *mqp, struct mqp_rank *r)
 /* Forgets ranks long gone; looks for them once in a jiffy. */
 static void mqp_forget(struct mqp_data *mqp)
 {
-	unsigned long busy = mqp->busy;
+	unsigned long busy = mqp->busy, now = jiffies;
 	unsigned int i;
 
-	if (mqp->looked == jiffies)
+	if (mqp->looked == now)
 		return;
-	mqp->looked = jiffies;
+	mqp->looked = now;
 	for_each_set_bit(i, &busy, MQP_RANKS)
 		if (!mqp_active(&mqp->rank[i], MQP_RESERVE_JIFFIES))
 			WRITE_ONCE(mqp->busy, mqp->busy & ~BIT(i));

@@ -69,7 +69,8 @@ mixed() {
 	cost >/tmp/before
 	wait $! || fail "fio: $(cat /tmp/fio)"
 	cost >/tmp/after
-	[ -s /tmp/before ] && cmp -s /tmp/before /tmp/after || fail "what a MiB costs: $(cat /tmp/before), later $(cat /tmp/after)"
+	[ -s /tmp/before ] || fail "no trial"
+	cmp -s /tmp/before /tmp/after || fail "what a MiB costs: $(cat /tmp/before), later $(cat /tmp/after)"
 }
 
 # cost: of a MiB of the idle rank, in ns, where it is known.
