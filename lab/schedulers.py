@@ -80,7 +80,7 @@ SCHEDULERS = {
         Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
         Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
-        Scheduler("afq", "afq", {}, ("moment", "patience", "quantum", "slack"), SPLIT),
+        Scheduler("afq", "afq", {}, ("burst_ms", "moment", "patience", "quantum", "slack"), SPLIT),
         Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),
         Scheduler("split-deadline", "split-deadline", {}, SPLIT_DEADLINE_KNOBS, SPLIT),
         Scheduler("split-pdflush", "split-deadline", {"iosched/own_writeback": "0"}, SPLIT_DEADLINE_KNOBS, SPLIT),

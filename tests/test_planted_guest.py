@@ -212,6 +212,10 @@ AFQ = (
     ),
     ("return-unseen", "\tstride_settle(afq_stride(afq, client), &client->stride, call->private);", "", "afq-calls"),
     ("reference-kept", "\tsplit_account_put(client->account);\n", "", "afq-knobs: split_accounts_exit"),
+    ("burst-unseen", '!call->direct ? "dirty" : NULL', '!call->direct ? NULL : NULL', "afq-burst: KiB dirty"),
+    ("burst-not-written", "\tsplit_write_back(call, part);\n", "", "afq-burst: FAIL: large takes"),
+    ("idle-keeps-dirt", "return min(burst_ns, afq_slack_ns(afq));", "return burst_ns;", "afq-burst: FAIL: IDLE keeps"),
+    ("slowness-not-learned", "\tafq->deep_written += afq_cost_of(rq);\n", "", "afq-burst: FAIL: the device is said"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 TOKEN = (

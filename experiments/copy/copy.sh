@@ -90,11 +90,11 @@ far() {
 	esac
 }
 
-# job NAME OPTION…
+# job NAME OPTION…: it leaves the page cache alone; to empty that, fio would make the neighbour's file system durable first.
 job() (
 	name=$1
 	shift
-	exec fio --name="$name" --prioclass=2 --prio=0 --time_based=1 --runtime="$RUNTIME" \
+	exec fio --name="$name" --prioclass=2 --prio=0 --time_based=1 --runtime="$RUNTIME" --invalidate=0 \
 		--randseed="$SEED" --lat_percentiles=1 --clat_percentiles=1 --output-format=json+ \
 		--output="/out/fio-$name.json" "$@"
 )

@@ -41,6 +41,12 @@
  * is held has a pass that the others come up to, and one that doesn't come back is forgotten
  * after a moment.
  *
+ * Bursts.  What is dirty is written before a commit that depends on it, whoever waits for that.  So
+ * an account has no more dirty than the device writes in a burst, also while it is alone; IDLE
+ * beside others no more than a slack.  Its next write is held, and its file is written back in
+ * parts meanwhile.  How long the device takes is the cost model's time, less or more by what was
+ * learned of the device and of what the account writes.
+ *
  * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
  * each class that waits one request and one call go after each patience.
  *
@@ -73,10 +79,17 @@
 /* What IDLE takes of a disk for a random read in a second is 1 %. */
 #define AFQ_PATIENCE_MS 1000
 
+/*
+ * Who comes meets so much at worst that is dirty and must be written before a commit; it suffices
+ * to write in large pieces, and a small file is still copied at the speed of memory.
+ */
+#define AFQ_BURST_MS 1000
+
 /* Beyond these it is a fault of the setting, not a policy. */
 #define AFQ_KIB_MAX 1048576
 #define AFQ_MOMENT_US_MAX 100000
 #define AFQ_PATIENCE_MS_MAX 10000
+#define AFQ_BURST_MS_MAX 100000
 
 /*
  * Reads inside the device, normalised bytes: some seeks of a disk; of flash as long as nothing
@@ -107,6 +120,17 @@
 
 /* What a device can do is forgotten by this part in each such time: the half of it in a minute. */
 #define AFQ_RATE_FORGET 1024
+
+/*
+ * How long the device takes for what is written back, in parts of what the cost model says, is
+ * learned while it has at least so many requests all the time, nearly all of it written back: for
+ * so long, a quarter of what is known at a time.
+ */
+#define AFQ_SLOW_ONE 1024U
+#define AFQ_SLOW_MOST (16 * AFQ_SLOW_ONE)
+#define AFQ_SLOW_LEAST (AFQ_SLOW_ONE / 4)
+#define AFQ_SLOW_DEEP 4U
+#define AFQ_SLOW_NS (250 * (u64)NSEC_PER_MSEC)
 
 /* Another reader may come again so soon: few requests of one are inside the device until then. */
 #define AFQ_SHARED_MS 250
@@ -153,6 +177,30 @@
 /* So many held calls are let go at a time; others with the next tick. */
 #define AFQ_LET_GO 64U
 
+/*
+ * A held writer has its file written back in parts: beside others of a slack, so that a commit
+ * doesn't wait for long, else of half a burst, so that the way to a part is little. IDLE beside
+ * others has a part after so many times as long as it takes, 3 % of the device. The pages of a file
+ * are counted up to a number.
+ */
+#define AFQ_PART_REST 32
+#define AFQ_PART_LEAST 16U
+#define AFQ_PART_MOST 16384U
+#define AFQ_COUNTED 1024U
+
+/* So many writers are looked at in a tick. */
+#define AFQ_WRITERS 8U
+
+/*
+ * What small files cost can be far from what was expected. The guess counts for as much as the
+ * first of these, normalised bytes, and of what was written as much as the second. A journal's
+ * blocks were expected of nobody: what was dirty isn't taken to cost more than so many times as
+ * much.
+ */
+#define AFQ_GUESS ((u64)SZ_16M)
+#define AFQ_GUESSES_MOST ((u64)SZ_1G)
+#define AFQ_GUESS_OFF 4
+
 /* Who isn't kept waiting saves up so many quanta and slacks at most. */
 #define AFQ_CREDIT 16
 
@@ -182,6 +230,7 @@ enum afq_state {
 	AFQ_OUTSIDE, /* not of the policy's order, or not with us */
 	AFQ_WAITING, /* in its client's list */
 	AFQ_ISSUED, /* inside the device, with its client and cost above */
+	AFQ_WRITTEN, /* the same, written back, and not of the policy's order */
 };
 
 #define AFQ_STATE_BITS 2
@@ -206,6 +255,11 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  * @issued: of the policy's order, inside the device
  * @calls: held, in order
  * @answered: the last of them that was said to be held, or the head of the list
+ * @settled: of what was expected so much is written, or gone, lately
+ * @written: what that did cost
+ * @bursts: more is dirty than the device writes in a burst
+ * @writer: in afq_data.writers, while its first call waits for less to be dirty
+ * @wrote: jiffies when a part was last written back for that
  * @inside: calls that have gone and not returned
  * @seen_ns: when the next two were last added to
  * @inside_ns: how long it was inside calls, or held, lately
@@ -231,6 +285,11 @@ struct afq_client {
 	unsigned int issued;
 	struct list_head calls;
 	struct list_head *answered;
+	u64 settled;
+	u64 written;
+	bool bursts;
+	struct list_head writer;
+	unsigned long wrote;
 	unsigned int inside;
 	u64 seen_ns;
 	u64 inside_ns;
@@ -254,6 +313,8 @@ struct afq_client {
  * @urgent: requests that no policy may delay, in order
  * @writes: of the page cache and the journal, in order
  * @known: clients with an account: those that have joined, and some that have left
+ * @writers: clients whose first call waits for less to be dirty
+ * @bursts: clients that have more dirty than the device writes in a burst; read without the lock
  * @queued: requests in clients' lists; read without the lock
  * @held_calls: in clients' lists
  * @joined: clients that have joined
@@ -269,9 +330,14 @@ struct afq_client {
  * @alone: a read that has been the only request inside since it went, or NULL
  * @alone_began_ns: when that was
  * @alone_ns: mean time of such reads
+ * @slow: what the device takes for what is written back, of AFQ_SLOW_ONE that the model says
+ * @deep_ns: since then it has had AFQ_SLOW_DEEP requests or more; 0: it hasn't
+ * @deep_cost: what it has done since
+ * @deep_written: as much of that was written back
  * @others: jiffies when RT or BE was last there
  * @went: jiffies when one of a class went from a place, or began to wait where none did
  * @cost: what split_dispatch() has charged so far
+ * @writes_back: that is for the page cache or the journal
  * @requests: all that there are, finished ones excepted; changes without the lock
  * @worked: jiffies when the device was last seen at work; changes without the lock
  * @timer: ends a moment for which the device is kept
@@ -281,6 +347,7 @@ struct afq_client {
  * @moment: us
  * @slack: KiB, normalised, at the default weight
  * @patience: ms
+ * @burst_ms: ms; 0: no limit
  */
 struct afq_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -292,6 +359,8 @@ struct afq_data {
 	struct list_head urgent;
 	struct list_head writes;
 	struct list_head known;
+	struct list_head writers;
+	unsigned int bursts;
 	unsigned int queued;
 	unsigned int held_calls;
 	unsigned int joined;
@@ -307,9 +376,14 @@ struct afq_data {
 	const struct request *alone;
 	u64 alone_began_ns;
 	u64 alone_ns;
+	unsigned int slow;
+	u64 deep_ns;
+	u64 deep_cost;
+	u64 deep_written;
 	unsigned long others;
 	unsigned long went[RQ_CLASSES][AFQ_PLACES];
 	u64 cost;
+	bool writes_back;
 	atomic_t requests;
 	unsigned long worked;
 	struct hrtimer timer;
@@ -318,6 +392,7 @@ struct afq_data {
 	unsigned int moment;
 	unsigned int slack;
 	unsigned int patience;
+	unsigned int burst_ms;
 };
 
 static u64 afq_bytes(const unsigned int *kib)
@@ -368,10 +443,11 @@ static void afq_unwait(struct afq_data *afq, struct afq_client *client, enum afq
 static void afq_set_gates(struct afq_data *afq)
 {
 	struct split_device *device = READ_ONCE(afq->device);
+	unsigned int kinds = afq->bursts ? BIT(SPLIT_WRITE) : SPLIT_NONE;
 
 	/* What comes while it is being attached finds open gates. */
 	if (device)
-		split_close(device, afq->joined > 1 || afq->held_calls ? SPLIT_ALL : SPLIT_NONE);
+		split_close(device, afq->joined > 1 || afq->held_calls ? SPLIT_ALL : kinds);
 }
 
 /* A client has something to do, or had, and may have more until then. */
@@ -473,6 +549,10 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client, struct spl
 	client->outside_ns = 0;
 	client->ahead_of = false;
 	client->answered = &client->calls;
+	client->settled = 0;
+	client->written = 0;
+	client->bursts = false;
+	client->wrote = jiffies;
 	client->seeks = 0;
 	client->left_ns = 0;
 	client->think_ns = 0;
@@ -554,6 +634,57 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 	return afq_lead(afq, client) > (s64)afq_bytes(&afq->slack) ? "share" : NULL;
 }
 
+/* How long the device takes for what costs so much. */
+static u64 afq_ns(const struct afq_data *afq, u64 cost)
+{
+	return mul_u64_u32_div(split_cost_ns(afq->device, cost), afq->slow, AFQ_SLOW_ONE);
+}
+
+/* How long it will take for what a client has dirty, by what the last of that did cost. */
+static u64 afq_dirty_ns(const struct afq_data *afq, const struct afq_client *client, u64 cost)
+{
+	u64 written = min(client->written, AFQ_GUESS_OFF * client->settled);
+
+	return afq_ns(afq,
+		      mul_u64_u64_div_u64(cost, written + AFQ_GUESS, client->settled + AFQ_GUESS));
+}
+
+static u64 afq_slack_ns(const struct afq_data *afq)
+{
+	return afq_ns(afq, afq_bytes(&afq->slack));
+}
+
+/* How much a client may have dirty, as the time that the device takes for it. */
+static u64 afq_burst_ns(const struct afq_data *afq, const struct afq_client *client)
+{
+	u64 burst_ns = READ_ONCE(afq->burst_ms) * (u64)NSEC_PER_MSEC;
+
+	if (!burst_ns)
+		return U64_MAX;
+	if (client->class == RQ_IDLE && !afq_is_quiet(afq))
+		return min(burst_ns, afq_slack_ns(afq));
+	return burst_ns;
+}
+
+/* What a client has dirty, or may have, has changed. */
+static void afq_note_dirty(struct afq_data *afq, struct afq_client *client)
+{
+	bool bursts = afq_dirty_ns(afq, client, client->stride.expected) >
+		      afq_burst_ns(afq, client);
+
+	if (bursts == client->bursts)
+		return;
+	client->bursts = bursts;
+	WRITE_ONCE(afq->bursts, afq->bursts + (bursts ? 1 : -1));
+	afq_set_gates(afq);
+}
+
+/* Why a call must wait though it is its turn: as much is dirty as may be. */
+static const char *afq_dirty(const struct afq_client *client, const struct split_call *call)
+{
+	return client->bursts && call->kind == SPLIT_WRITE && !call->direct ? "dirty" : NULL;
+}
+
 /* Notes how long a client was inside calls, or outside, until now. */
 static void afq_note_time(struct afq_client *client)
 {
@@ -592,6 +723,20 @@ static void afq_admit(struct afq_data *afq, struct afq_client *client, struct sp
 	}
 }
 
+/* A client's oldest held call is a write, and waits for less to be dirty, or waits for its turn. */
+static void afq_wait_to_go(struct afq_data *afq, struct afq_client *client)
+{
+	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+
+	if (!afq_dirty(client, call)) {
+		list_del_init(&client->writer);
+		afq_wait(afq, client, AFQ_HELD);
+	} else if (list_empty(&client->writer)) {
+		list_add_tail(&client->writer, &afq->writers);
+		afq_unwait(afq, client, AFQ_HELD);
+	}
+}
+
 static void afq_hold_call(struct afq_data *afq, struct afq_client *client, struct split_call *call,
 			  const char *reason)
 {
@@ -601,7 +746,7 @@ static void afq_hold_call(struct afq_data *afq, struct afq_client *client, struc
 	split_hold(call, reason);
 	list_add_tail(&call->node, &client->calls);
 	afq->held_calls++;
-	afq_wait(afq, client, AFQ_HELD);
+	afq_wait_to_go(afq, client);
 	afq_set_gates(afq);
 }
 
@@ -622,8 +767,12 @@ static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
 		client->answered = call->node.prev;
 	list_del_init(&call->node);
 	afq->held_calls--;
-	if (list_empty(&client->calls))
-		afq_unwait(afq, client, AFQ_HELD);
+	if (!list_empty(&client->calls)) {
+		afq_wait_to_go(afq, client);
+		return;
+	}
+	list_del_init(&client->writer);
+	afq_unwait(afq, client, AFQ_HELD);
 }
 
 /* Lets a client's oldest held call go: to have been held for what it paid is as good as to pay. */
@@ -663,14 +812,16 @@ static bool afq_enter(void *data, struct split_call *call)
 	struct afq_data *afq = data;
 	struct afq_client *client;
 	const char *reason = NULL;
+	bool free = READ_ONCE(afq->bursts) && split_costs_nothing(call);
 	unsigned long flags;
 
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, call->account);
 	afq_note_time(client);
+	afq_note_dirty(afq, client);
 	if (list_empty(&client->calls)) {
 		stride_limit_credit(afq_stride(afq, client), &client->stride, afq_credit(afq));
-		reason = afq_reason(afq, client);
+		reason = afq_reason(afq, client) ?: free ? NULL : afq_dirty(client, call);
 	} else {
 		reason = "share";
 	}
@@ -754,6 +905,7 @@ static void afq_expect(void *data, struct split_account *account, u64 cost)
 	client = afq_client(afq, account);
 	client->paid = jiffies;
 	stride_expect(afq_stride(afq, client), &client->stride, cost);
+	afq_note_dirty(afq, client);
 	afq_stay_to_pay(afq, client, cost);
 	afq_review(afq);
 	spin_unlock_irqrestore(&afq->lock, flags);
@@ -768,6 +920,8 @@ static void afq_settle(void *data, struct split_account *account, u64 cost)
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, account);
 	stride_settle(afq_stride(afq, client), &client->stride, cost);
+	client->settled += cost;
+	afq_note_dirty(afq, client);
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
@@ -778,6 +932,12 @@ static void afq_bill(struct afq_data *afq, struct split_account *account, u64 co
 	lockdep_assert_held(&afq->lock);
 	client->paid = jiffies;
 	client->charged += cost;
+	if (afq->writes_back)
+		client->written += cost;
+	if (max(client->settled, client->written) > AFQ_GUESSES_MOST) {
+		client->settled /= 2;
+		client->written /= 2;
+	}
 	stride_charge(afq_stride(afq, client), &client->stride, cost);
 }
 
@@ -945,6 +1105,7 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	u64 now = ktime_get_ns(), passed = now - afq->since_ns, taken;
 
 	afq->done += afq_cost_of(rq);
+	afq->deep_cost += afq_cost_of(rq);
 	if (rq == afq->alone) {
 		taken = min(now - afq->alone_began_ns, AFQ_RATE_NS);
 		afq->alone_ns = afq->alone_ns ? afq->alone_ns - (afq->alone_ns >> AFQ_MEAN_SHIFT) +
@@ -958,6 +1119,26 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	afq->best = max(afq->best, mul_u64_u64_div_u64(afq->done, NSEC_PER_SEC, passed));
 	afq->done = 0;
 	afq->since_ns = now;
+}
+
+/* Looks whether the device has much to do, and how far it has come with that. */
+static void afq_learn_slow(struct afq_data *afq)
+{
+	int inside = atomic_read(&afq->requests) - (int)afq->queued;
+	u64 now = ktime_get_ns(), passed = now - afq->deep_ns, model_ns;
+	bool ends = inside < (int)AFQ_SLOW_DEEP;
+
+	if (!ends && afq->deep_ns && passed < AFQ_SLOW_NS)
+		return;
+	if (!ends && afq->deep_ns && afq->deep_written > afq->deep_cost - afq->deep_cost / 16) {
+		model_ns = split_cost_ns(afq->device, afq->deep_cost);
+		afq->slow -= afq->slow / 4;
+		afq->slow += mul_u64_u64_div_u64(passed, AFQ_SLOW_ONE / 4, max(model_ns, 1ULL));
+		afq->slow = clamp(afq->slow, AFQ_SLOW_LEAST, AFQ_SLOW_MOST);
+	}
+	afq->deep_ns = ends ? 0 : now;
+	afq->deep_cost = 0;
+	afq->deep_written = 0;
 }
 
 /* Whose turn it is still is: NULL if it has ended.  *@hold: but it has nothing waiting. */
@@ -1092,7 +1273,11 @@ static struct request *afq_take_first(struct afq_data *afq, struct list_head *li
 
 	if (!rq)
 		return NULL;
+	afq->writes_back = list == &afq->writes;
 	afq_pay(afq, rq);
+	if (afq->writes_back && rq->rq_flags & SLUICE_RQF_SCHED)
+		afq_put(afq, rq, afq->client, AFQ_WRITTEN, afq->cost);
+	afq->writes_back = false;
 	afq->alone = NULL;
 	WRITE_ONCE(afq->worked, jiffies);
 	trace_afq_dispatch(rq, 0, RQ_RT, afq->cost);
@@ -1239,6 +1424,17 @@ static void afq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
+static void afq_note_written(struct afq_data *afq, struct request *rq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&afq->lock, flags);
+	afq->deep_cost += afq_cost_of(rq);
+	afq->deep_written += afq_cost_of(rq);
+	spin_unlock_irqrestore(&afq->lock, flags);
+	rq->elv.priv[1] = NULL;
+}
+
 /* A request left the device, done or not. */
 static void afq_requeue_request(struct request *rq)
 {
@@ -1247,6 +1443,8 @@ static void afq_requeue_request(struct request *rq)
 	unsigned long flags;
 	bool rerun;
 
+	if (afq_state(rq) == AFQ_WRITTEN)
+		afq_note_written(afq, rq);
 	if (afq_state(rq) != AFQ_ISSUED)
 		return;
 	client = afq_client_of(afq, rq);
@@ -1296,7 +1494,9 @@ static bool afq_look_at(struct afq_data *afq, struct afq_client *client)
  */
 static unsigned int afq_answer(struct afq_data *afq, struct afq_client *client, unsigned int left)
 {
-	const char *reason = afq_reason(afq, client) ?: "share";
+	const char *reason = afq_reason(afq, client)
+				     ?: list_empty(&client->writer) ? "share"
+								    : "dirty";
 
 	while (left && !list_is_last(client->answered, &client->calls)) {
 		client->answered = client->answered->next;
@@ -1327,6 +1527,57 @@ static void afq_look(struct afq_data *afq)
 	}
 }
 
+/* So many pages of a writer's file are a part, for which the device takes *@part_ns. */
+static unsigned int afq_part(const struct afq_data *afq, const struct afq_client *client,
+			     const struct split_dirt *dirt, u64 *part_ns)
+{
+	u64 pages = dirt->dirty >> PAGE_SHIFT, dirty_ns = afq_dirty_ns(afq, client, dirt->cost);
+
+	*part_ns = afq->joined > 1 ? afq_slack_ns(afq) : afq_burst_ns(afq, client) / 2;
+	if (dirty_ns > *part_ns)
+		pages = mul_u64_u64_div_u64(pages, *part_ns, dirty_ns);
+	return clamp_t(u64, pages, AFQ_PART_LEAST, AFQ_PART_MOST);
+}
+
+/*
+ * A writer's call waits for its turn once little enough is dirty. Until then its file is written
+ * back a part at a time: while the call could go but for that, and now and then beside others.
+ */
+static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
+{
+	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+	unsigned int part, writing;
+	struct split_dirt dirt;
+	u64 part_ns;
+
+	split_dirt(call, AFQ_COUNTED, &dirt);
+	part = afq_part(afq, client, &dirt, &part_ns);
+	writing = dirt.writing >> PAGE_SHIFT;
+	afq_note_dirty(afq, client);
+	if (!client->bursts && writing <= 2 * part) {
+		afq_wait_to_go(afq, client);
+		return;
+	}
+	if (writing >= min(part / 2, AFQ_COUNTED) ||
+	    (afq_reason(afq, client) &&
+	     !afq_since(client->wrote, part_ns * AFQ_PART_REST / NSEC_PER_MSEC)))
+		return;
+	client->wrote = jiffies;
+	split_write_back(call, part);
+}
+
+static void afq_look_at_writers(struct afq_data *afq)
+{
+	struct afq_client *client;
+	unsigned int looks = AFQ_WRITERS;
+
+	while (looks-- && !list_empty(&afq->writers)) {
+		client = list_first_entry(&afq->writers, struct afq_client, writer);
+		list_move_tail(&client->writer, &afq->writers);
+		afq_look_at_writer(afq, client);
+	}
+}
+
 /* A flush has nothing of the policy: only the driver's tags know of it. */
 static void afq_look_at_device(struct afq_data *afq)
 {
@@ -1342,7 +1593,9 @@ static void afq_tick(struct timer_list *timer)
 
 	afq_look_at_device(afq);
 	spin_lock_irqsave(&afq->lock, flags);
+	afq_learn_slow(afq);
 	afq_look(afq);
+	afq_look_at_writers(afq);
 	afq_review(afq);
 	rerun = afq->holding;
 	afq_stop_holding(afq);
@@ -1368,6 +1621,8 @@ static void afq_set_defaults(struct afq_data *afq)
 	afq->moment = flash ? AFQ_MOMENT_FLASH_US : AFQ_MOMENT_DISK_US;
 	afq->slack = flash ? AFQ_SLACK_FLASH_KIB : AFQ_SLACK_DISK_KIB;
 	afq->patience = AFQ_PATIENCE_MS;
+	afq->burst_ms = AFQ_BURST_MS;
+	afq->slow = AFQ_SLOW_ONE;
 }
 
 static void afq_free(struct afq_data *afq)
@@ -1395,6 +1650,7 @@ static struct afq_data *afq_alloc(struct request_queue *q)
 		INIT_LIST_HEAD(&afq->client[i].known);
 		INIT_LIST_HEAD(&afq->client[i].requests);
 		INIT_LIST_HEAD(&afq->client[i].calls);
+		INIT_LIST_HEAD(&afq->client[i].writer);
 	}
 	for (i = 0; i < RQ_CLASSES; i++)
 		stride_init(&afq->stride[i], afq->heaps + i * STRIDE_LINES * SPLIT_ACCOUNTS,
@@ -1414,6 +1670,7 @@ static int afq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	INIT_LIST_HEAD(&afq->urgent);
 	INIT_LIST_HEAD(&afq->writes);
 	INIT_LIST_HEAD(&afq->known);
+	INIT_LIST_HEAD(&afq->writers);
 	afq->q = q;
 	afq->worked = jiffies;
 	afq->others = jiffies;
@@ -1438,7 +1695,8 @@ static void afq_check_books(const struct afq_data *afq)
 	unsigned int i;
 
 	WARN_ON_ONCE(!list_empty(&afq->urgent) || !list_empty(&afq->writes) || afq->queued ||
-		     afq->held_calls || afq->window || atomic_read(&afq->requests));
+		     afq->held_calls || !list_empty(&afq->writers) || afq->window ||
+		     atomic_read(&afq->requests));
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		const struct afq_client *client = &afq->client[i];
 
@@ -1469,11 +1727,12 @@ RQ_KNOB(afq_data, quantum, 0, AFQ_KIB_MAX)
 RQ_KNOB(afq_data, moment, 0, AFQ_MOMENT_US_MAX)
 RQ_KNOB(afq_data, slack, 0, AFQ_KIB_MAX)
 RQ_KNOB(afq_data, patience, 1, AFQ_PATIENCE_MS_MAX)
+RQ_KNOB(afq_data, burst_ms, 0, AFQ_BURST_MS_MAX)
 SPLIT_COSTS_KNOB(afq_data, costs)
 
 static sluice_attr_t afq_attrs[] = {
-	RQ_KNOB_ATTR(quantum),	RQ_KNOB_ATTR(moment), RQ_KNOB_ATTR(slack),
-	RQ_KNOB_ATTR(patience), RQ_KNOB_ATTR(costs),  __ATTR_NULL,
+	RQ_KNOB_ATTR(quantum),	RQ_KNOB_ATTR(moment), RQ_KNOB_ATTR(slack), RQ_KNOB_ATTR(patience),
+	RQ_KNOB_ATTR(burst_ms), RQ_KNOB_ATTR(costs),  __ATTR_NULL,
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
@@ -1497,8 +1756,20 @@ static int afq_clients_show(void *data, struct seq_file *m)
 	return 0;
 }
 
+/* debugfs .../sched/learned: what is known of the device. */
+static int afq_learned_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct afq_data *afq = q->elevator->elevator_data;
+
+	seq_printf(m, "best %llu alone_ns %llu slow_pct %llu\n", READ_ONCE(afq->best),
+		   READ_ONCE(afq->alone_ns), READ_ONCE(afq->slow) * 100ULL / AFQ_SLOW_ONE);
+	return 0;
+}
+
 static const struct blk_mq_debugfs_attr afq_debugfs_attrs[] = {
 	{ "clients", 0400, afq_clients_show },
+	{ "learned", 0400, afq_learned_show },
 	{},
 };
 #endif

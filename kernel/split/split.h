@@ -418,7 +418,8 @@ struct split_dirt {
  * @most: count so many pages of either sort
  * @dirt: becomes what was found
  *
- * In any context.  What it costs is as of all that the caller's account has dirty.
+ * In any context.  What it costs is as of all that the caller's account has dirty.  Of a write
+ * whose file has nothing dirty @dirt->dirty is all of that: split_write_back() writes others then.
  */
 void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt);
 

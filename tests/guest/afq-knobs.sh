@@ -30,7 +30,9 @@ knob() {
 
 # knobs COSTS MOMENT QUANTUM SLACK: with these defaults.
 knobs() {
-	known=" $Q/iosched/costs"
+	known=
+	knob burst_ms 1000 0 100000
+	known="$known $Q/iosched/costs"
 	[ "$(cat "$Q/iosched/costs")" = "$1" ] || fail "costs are $(cat "$Q/iosched/costs"), not $1"
 	shift
 	knob moment "$1" 0 100000
