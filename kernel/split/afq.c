@@ -8,8 +8,8 @@
  *
  *	at the block level	reads, and direct writes: no journal waits for either, so
  *				they wait here for their account's turn
- *	at the entry gates	writes, fsyncs, changes of names: below the file system they
- *				would be entangled with those of others
+ *	at the entry gates	writes, stores to mapped files, fsyncs, changes of names: below
+ *				the file system they would be entangled with those of others
  *	not at all		what the page cache and the journal write: somebody's fsync
  *				may need it, whoever's it is.  It goes at once, before all
  *				else, and is only charged
@@ -43,8 +43,8 @@
  *
  * Bursts.  What is dirty is written before a commit that depends on it, whoever waits for that.  So
  * an account has no more dirty than the device writes in a burst, also while it is alone; IDLE
- * beside others no more than a slack.  Its next write is held, and its file is written back in
- * parts meanwhile.  How long the device takes is the cost model's time, less or more by what was
+ * beside others no more than a slack.  Its next write or store is held, and its file is written
+ * back in parts meanwhile.  How long the device takes is the cost model's time, less or more by what was
  * learned of the device and of what the account writes.
  *
  * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
@@ -180,10 +180,10 @@
 /*
  * A held writer has its file written back in parts: beside others of a slack, so that a commit
  * doesn't wait for long, else of half a burst, so that the way to a part is little. IDLE beside
- * others has a part after so many times as long as it takes, 3 % of the device. The pages of a file
+ * others has a part after so many times as long as it takes, 6 % of the device. The pages of a file
  * are counted up to a number.
  */
-#define AFQ_PART_REST 32
+#define AFQ_PART_REST 16
 #define AFQ_PART_LEAST 16U
 #define AFQ_PART_MOST 16384U
 #define AFQ_COUNTED 1024U
@@ -215,6 +215,10 @@
 
 /* Writes leave this part of the tags to reads. */
 #define AFQ_READ_PART 4
+
+/* What is closed while there is something to decide, and what may be limited by a burst. */
+#define AFQ_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
+#define AFQ_DIRTIES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))
 
 /* Lines of a stride scheduler; in the first two somebody waits to be chosen. */
 enum afq_line {
@@ -443,11 +447,11 @@ static void afq_unwait(struct afq_data *afq, struct afq_client *client, enum afq
 static void afq_set_gates(struct afq_data *afq)
 {
 	struct split_device *device = READ_ONCE(afq->device);
-	unsigned int kinds = afq->bursts ? BIT(SPLIT_WRITE) : SPLIT_NONE;
+	unsigned int kinds = afq->bursts ? AFQ_DIRTIES : SPLIT_NONE;
 
 	/* What comes while it is being attached finds open gates. */
 	if (device)
-		split_close(device, afq->joined > 1 || afq->held_calls ? SPLIT_ALL : kinds);
+		split_close(device, afq->joined > 1 || afq->held_calls ? AFQ_GATES : kinds);
 }
 
 /* A client has something to do, or had, and may have more until then. */
@@ -682,7 +686,9 @@ static void afq_note_dirty(struct afq_data *afq, struct afq_client *client)
 /* Why a call must wait though it is its turn: as much is dirty as may be. */
 static const char *afq_dirty(const struct afq_client *client, const struct split_call *call)
 {
-	return client->bursts && call->kind == SPLIT_WRITE && !call->direct ? "dirty" : NULL;
+	if (!client->bursts || !(BIT(call->kind) & AFQ_DIRTIES) || call->direct || !call->inode)
+		return NULL;
+	return "dirty";
 }
 
 /* Notes how long a client was inside calls, or outside, until now. */
@@ -732,6 +738,8 @@ static void afq_wait_to_go(struct afq_data *afq, struct afq_client *client)
 		list_del_init(&client->writer);
 		afq_wait(afq, client, AFQ_HELD);
 	} else if (list_empty(&client->writer)) {
+		if (list_empty(&afq->writers) && !afq_stride(afq, client)->line[AFQ_HELD].count)
+			afq->went[client->class][AFQ_HELD] = jiffies;
 		list_add_tail(&client->writer, &afq->writers);
 		afq_unwait(afq, client, AFQ_HELD);
 	}
@@ -961,6 +969,7 @@ static void afq_charge(void *data, struct split_account *account, u64 cost)
 
 static const struct split_ops afq_ops = {
 	.name = "afq",
+	.more = BIT(SPLIT_STORE),
 	.enter = afq_enter,
 	.drop = afq_drop,
 	.leave = afq_leave,
@@ -1539,9 +1548,17 @@ static unsigned int afq_part(const struct afq_data *afq, const struct afq_client
 	return clamp_t(u64, pages, AFQ_PART_LEAST, AFQ_PART_MOST);
 }
 
+/* Whether a writer's class has waited for as long as it must bear, for what others do. */
+static bool afq_is_late(const struct afq_data *afq, const struct afq_client *client)
+{
+	return client->class != RQ_RT && afq_reason(afq, client) &&
+	       afq_since(afq->went[client->class][AFQ_HELD], READ_ONCE(afq->patience));
+}
+
 /*
  * A writer's call waits for its turn once little enough is dirty. Until then its file is written
- * back a part at a time: while the call could go but for that, and now and then beside others.
+ * back a part at a time: while the call could go but for that, and now and then beside others,
+ * whom it waits for as long as for a turn.
  */
 static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 {
@@ -1550,6 +1567,10 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 	struct split_dirt dirt;
 	u64 part_ns;
 
+	if (afq_is_late(afq, client)) {
+		afq_let_go(afq, client);
+		return;
+	}
 	split_dirt(call, AFQ_COUNTED, &dirt);
 	part = afq_part(afq, client, &dirt, &part_ns);
 	writing = dirt.writing >> PAGE_SHIFT;

@@ -95,7 +95,7 @@ void split_dirt(const struct split_call *call, unsigned int most, struct split_d
 	if (pending.bytes >> PAGE_SHIFT >= count.pages)
 		cached = min_t(u64, cached, pending.bytes >> PAGE_SHIFT);
 	dirt->dirty = (u64)split_extend(call, &count, cached) << PAGE_SHIFT;
-	if (call->kind == SPLIT_WRITE && !count.pages)
+	if (call->kind != SPLIT_FSYNC && !count.pages)
 		dirt->dirty = pending.bytes;
 	dirt->cost = pending.bytes ? mul_u64_u64_div_u64(pending.cost, dirt->dirty, pending.bytes)
 				   : cost_data(split_model(device), COST_WRITE, dirt->dirty);

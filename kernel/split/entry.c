@@ -408,6 +408,8 @@ static vm_fault_t split_store(struct vm_fault *vmf)
 		.kind = SPLIT_STORE,
 		.sb = inode->i_sb,
 		.inode = inode,
+		.file = vmf->vma->vm_file,
+		.pos = (loff_t)vmf->pgoff << PAGE_SHIFT,
 		.bytes = PAGE_SIZE,
 		.nowait = !again,
 		.again = again,

@@ -213,7 +213,7 @@ static void split_start_writeback(struct split_call *call, unsigned int pages)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE, .nr_to_write = pages };
 
-	if (call->kind == SPLIT_WRITE &&
+	if (call->kind != SPLIT_FSYNC &&
 	    !mapping_tagged(call->inode->i_mapping, PAGECACHE_TAG_DIRTY)) {
 		split_start_any_writeback(call->sb, pages);
 		return;

@@ -162,9 +162,9 @@ struct split_account {
  * @kind: what it does
  * @account: the caller's; the call has a reference
  * @sb: the file system
- * @inode: of a write, fsync or read, else NULL; no policy may rely on that of a store
- * @file: of a write, fsync or read, else NULL
- * @pos: where a write or read begins, as far as is known before it does; bytes
+ * @inode: of a write, fsync, read or store, else NULL; also NULL of a store that has gone on
+ * @file: of a write, fsync, read or store, else NULL
+ * @pos: where a write, read or store begins, as far as is known before it does; bytes
  * @bytes: length of a write or read; of an fsync's range, LLONG_MAX if to the end
  * @durable: a write that is durable when it returns (O_SYNC, O_DSYNC)
  * @direct: a write or read past the page cache
@@ -390,12 +390,12 @@ void split_let_go(struct split_call *call);
 
 /**
  * split_write_back() - have a part of a held call's file written back, asynchronously
- * @call: a held call of kind SPLIT_FSYNC or SPLIT_WRITE
+ * @call: a held call of kind SPLIT_FSYNC, or SPLIT_WRITE or SPLIT_STORE with an inode
  * @pages: how many of its dirty pages, the first ones, about; at least 1
  *
  * In any context, under the lock that drop() takes.  The caller starts the writeback and is
  * then held again: what fsync will have to wait for gets less, without a commit of the
- * journal.  Of a write whose file has nothing dirty, others of the file system are.
+ * journal.  Where a write's or store's file has nothing dirty, others of the file system are.
  */
 void split_write_back(struct split_call *call, unsigned int pages);
 
@@ -414,12 +414,13 @@ struct split_dirt {
 
 /**
  * split_dirt() - see what a call's file has dirty
- * @call: a call of kind SPLIT_FSYNC or SPLIT_WRITE, in enter() or held
+ * @call: as for split_write_back(), or in enter()
  * @most: count so many pages of either sort
  * @dirt: becomes what was found
  *
- * In any context.  What it costs is as of all that the caller's account has dirty.  Of a write
- * whose file has nothing dirty @dirt->dirty is all of that: split_write_back() writes others then.
+ * In any context.  What it costs is as of all that the caller's account has dirty.  Where the file
+ * of a write or store has nothing dirty, @dirt->dirty is all of that: split_write_back() writes
+ * others then.
  */
 void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt);
 

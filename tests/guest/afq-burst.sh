@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # modules: afq
 # each
-# An account has no more dirty than the device writes in a burst, whatever it writes, and loses no throughput by that while it
+# An account has no more dirty than the device writes in a burst, by whatever call or store, and loses no throughput by that while it
 # is alone. So a commit that comes waits no longer. IDLE writes back what it has dirty beside others as well, a little at a
 # time.
 . ./lib.sh
@@ -43,6 +43,19 @@ for number in range(2000):
 	rm -r /tmp/mnt/small
 }
 
+mapped() {
+	truncate -s 96m /tmp/mnt/mapped
+	python3 -c '
+import mmap
+file = open("/tmp/mnt/mapped", "r+b")
+pages = mmap.mmap(file.fileno(), 0)
+for at in range(0, len(pages), 4096):
+    pages[at] = 1
+pages.flush()
+'
+	rm /tmp/mnt/mapped
+}
+
 # commit: append, and make it durable; ms.
 commit() {
 	began=$(date +%s%3N)
@@ -50,13 +63,13 @@ commit() {
 	echo $(($(date +%s%3N) - began))
 }
 
-# copy COMMAND…: while an idle process writes on and on, and has done so for a second.
+# copy COMMAND…: while an idle process writes until the disk is full, and has done so for a second.
 copy() {
 	ionice -c 3 dd if=/dev/zero of=/tmp/mnt/copy bs=1M status=none &
 	copy=$!
 	sleep 1
 	"$@"
-	kill $copy
+	kill $copy || :
 	wait $copy || :
 	rm /tmp/mnt/copy
 	sync
@@ -72,7 +85,7 @@ learned() {
 	sed -n 's/.*slow_pct //p' "/sys/kernel/debug/block/${DEV#/dev/}/sched/learned"
 }
 
-for write in large small; do
+for write in large small mapped; do
 	echo 0 >"$Q/iosched/burst_ms"
 	most_dirty $write
 	[ "$most" -ge 60000 ] || fail "nothing to hold back: $most KiB"
@@ -86,7 +99,9 @@ for write in large small; do
 		fail "the device is said to take $(learned) % of its time"
 	fi
 done
-grep -q 'write pid=.* reason=dirty' /tmp/held || fail "no writer was held: $(cat /tmp/held)"
+for kind in write store; do
+	grep -q "$kind pid=.* reason=dirty" /tmp/held || fail "no $kind was held: $(cat /tmp/held)"
+done
 # first: the first commit beside a copy.
 first() {
 	first=$(commit)
@@ -106,13 +121,16 @@ drain() {
 	reader=$!
 	sleep 1.5
 	from=$(dirty_kib)
+	written=$(stat -c %s /tmp/mnt/copy)
 	sleep 3
 	to=$(dirty_kib)
+	written=$(($(stat -c %s /tmp/mnt/copy) - written))
 	wait $reader || fail "fio: $(cat /tmp/fio)"
-	echo "dirty: $from KiB, 3 s later $to"
+	echo "dirty: $from KiB, 3 s later $to; meanwhile $written bytes"
 }
 
 echo 1000 >"$Q/iosched/burst_ms"
 copy drain
 [ "$from" -ge 8192 ] || fail "nothing to drain: $from KiB"
 [ "$to" -lt $((from - 1024)) ] || fail "IDLE keeps $to of $from KiB dirty"
+[ "$written" -ge 2097152 ] || fail "IDLE wrote but $written bytes, not a call each second"
