@@ -44,8 +44,8 @@
  * Bursts.  What is dirty is written before a commit that depends on it, whoever waits for that.  So
  * an account has no more dirty than the device writes in a burst, also while it is alone; IDLE
  * beside others no more than a slack.  Its next write or store is held, and its file is written
- * back in parts meanwhile.  How long the device takes is the cost model's time, less or more by what was
- * learned of the device and of what the account writes.
+ * back in parts meanwhile.  How long the device takes is the cost model's time, less or more by
+ * what was learned of the device and of what the account writes.
  *
  * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
  * each class that waits one request and one call go after each patience.
