@@ -18,13 +18,14 @@ copy() {
 # mapped: stores to every page of a mapped file.
 mapped() {
 	python3 -c '
-import mmap
+import mmap, os
 file = open("/tmp/mnt/mapped", "r+b")
 pages = mmap.mmap(file.fileno(), 0)
 for at in range(0, len(pages), 4096):
     pages[at] = 0
     if at % 65536 == 0:
-        open("/tmp/far", "w").write(str(at))
+        open("/tmp/next", "w").write(str(at))
+        os.replace("/tmp/next", "/tmp/far")
 '
 }
 
@@ -52,7 +53,8 @@ for number in range(10**6):
     os.write(file, block[: random.randrange(1, len(block))])
     os.fsync(file)
     os.close(file)
-    open("/tmp/far", "w").write(str(number + 1))
+    open("/tmp/next", "w").write(str(number + 1))
+    os.replace("/tmp/next", "/tmp/far")
 '
 }
 
