@@ -673,9 +673,13 @@ static u64 afq_burst_ns(const struct afq_data *afq, const struct afq_client *cli
 /* What a client has dirty, or may have, has changed. */
 static void afq_note_dirty(struct afq_data *afq, struct afq_client *client)
 {
-	bool bursts = afq_dirty_ns(afq, client, client->stride.expected) >
-		      afq_burst_ns(afq, client);
+	u64 expected = client->stride.expected;
+	bool bursts;
 
+	/* What becomes dirty while the device is being attached is looked at later. */
+	if (!READ_ONCE(afq->device))
+		return;
+	bursts = expected && afq_dirty_ns(afq, client, expected) > afq_burst_ns(afq, client);
 	if (bursts == client->bursts)
 		return;
 	client->bursts = bursts;
@@ -871,6 +875,7 @@ static void afq_leave(void *data, struct split_call *call, ssize_t result)
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, call->account);
 	stride_settle(afq_stride(afq, client), &client->stride, call->private);
+	afq_note_dirty(afq, client);
 	afq_note_time(client);
 	if (!--client->inside) {
 		client->until = afq_in(AFQ_BACK_MS);
@@ -1134,16 +1139,16 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 static void afq_learn_slow(struct afq_data *afq)
 {
 	int inside = atomic_read(&afq->requests) - (int)afq->queued;
-	u64 now = ktime_get_ns(), passed = now - afq->deep_ns, model_ns;
+	u64 now = ktime_get_ns(), passed = now - afq->deep_ns, slow;
 	bool ends = inside < (int)AFQ_SLOW_DEEP;
 
 	if (!ends && afq->deep_ns && passed < AFQ_SLOW_NS)
 		return;
 	if (!ends && afq->deep_ns && afq->deep_written > afq->deep_cost - afq->deep_cost / 16) {
-		model_ns = split_cost_ns(afq->device, afq->deep_cost);
-		afq->slow -= afq->slow / 4;
-		afq->slow += mul_u64_u64_div_u64(passed, AFQ_SLOW_ONE / 4, max(model_ns, 1ULL));
-		afq->slow = clamp(afq->slow, AFQ_SLOW_LEAST, AFQ_SLOW_MOST);
+		slow = mul_u64_u64_div_u64(passed, AFQ_SLOW_ONE,
+					   max(split_cost_ns(afq->device, afq->deep_cost), 1ULL));
+		slow = clamp_t(u64, slow, AFQ_SLOW_LEAST, AFQ_SLOW_MOST);
+		afq->slow = (3 * afq->slow + (unsigned int)slow) / 4;
 	}
 	afq->deep_ns = ends ? 0 : now;
 	afq->deep_cost = 0;
@@ -1713,7 +1718,7 @@ static int afq_init_sched(struct request_queue *q, struct elevator_queue *eq)
 
 static void afq_check_books(const struct afq_data *afq)
 {
-	unsigned int i;
+	unsigned int i, bursts = 0;
 
 	WARN_ON_ONCE(!list_empty(&afq->urgent) || !list_empty(&afq->writes) || afq->queued ||
 		     afq->held_calls || !list_empty(&afq->writers) || afq->window ||
@@ -1724,7 +1729,9 @@ static void afq_check_books(const struct afq_data *afq)
 		WARN_ONCE(client->queued || client->issued || !list_empty(&client->calls),
 			  "afq: account %u ends with %u queued, %u issued\n", i, client->queued,
 			  client->issued);
+		bursts += client->account && client->bursts;
 	}
+	WARN_ON_ONCE(bursts != afq->bursts);
 }
 
 /* Called with the queue frozen: every request has been finished. */
