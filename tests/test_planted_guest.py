@@ -215,7 +215,7 @@ AFQ = (
     ("burst-unseen", '\treturn "dirty";\n', "\treturn NULL;\n", "afq-burst: FAIL: large has"),
     ("stores-unseen", "(BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))", "BIT(SPLIT_WRITE)", "afq-burst: FAIL: mapped has"),
     ("writer-waits-for-all", "if (afq_is_late(afq, client)) {", "if (false) {", "afq-burst: FAIL: IDLE wrote but"),
-    ("burst-not-written", "\tsplit_write_back(call, part);\n", "", "afq-burst: FAIL: large takes"),
+    ("parts-too-small", "pages, AFQ_PART_LEAST, AFQ_PART_MOST", "0, 16, 16", "afq-burst: FAIL: large takes"),
     ("idle-keeps-dirt", "return min(burst_ns, afq_slack_ns(afq));", "return burst_ns;", "afq-burst: FAIL: IDLE keeps"),
     ("slowness-not-learned", "\tafq->deep_written += afq_cost_of(rq);\n", "", "afq-burst: FAIL: the device is said"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
