@@ -180,8 +180,8 @@
 /*
  * A held writer has its file written back in parts: beside others of a slack, so that a commit
  * doesn't wait for long, else of half a burst, so that the way to a part is little. IDLE beside
- * others has a part after so many times as long as it takes, 6 % of the device. The pages of a file
- * are counted up to a number.
+ * others has a part after so many times as long as it takes, 6 % of the device, a disk's ways taken
+ * for as much again. The pages of a file are counted up to a number.
  */
 #define AFQ_PART_REST 16
 #define AFQ_PART_LEAST 16U
@@ -1570,7 +1570,7 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
 	unsigned int part, writing;
 	struct split_dirt dirt;
-	u64 part_ns;
+	u64 part_ns, rest_ns;
 
 	if (afq_is_late(afq, client)) {
 		afq_let_go(afq, client);
@@ -1584,9 +1584,9 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 		afq_wait_to_go(afq, client);
 		return;
 	}
+	rest_ns = part_ns * AFQ_PART_REST * (READ_ONCE(afq->quantum) ? 2 : 1);
 	if (writing >= min(part / 2, AFQ_COUNTED) ||
-	    (afq_reason(afq, client) &&
-	     !afq_since(client->wrote, part_ns * AFQ_PART_REST / NSEC_PER_MSEC)))
+	    (afq_reason(afq, client) && !afq_since(client->wrote, rest_ns / NSEC_PER_MSEC)))
 		return;
 	client->wrote = jiffies;
 	split_write_back(call, part);
