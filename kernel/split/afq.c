@@ -41,9 +41,9 @@
  * is held has a pass that the others come up to, and one that doesn't come back is forgotten
  * after a moment.
  *
- * Bursts.  What is dirty is written before a commit that depends on it, whoever waits for that.  So
- * an account has no more dirty than the device writes in a burst, also while it is alone; IDLE
- * beside others no more than a slack.  Its next write or store is held, and its file is written
+ * Bursts.  A commit waits for dirty data that it depends on, also for other processes' data.  So an
+ * account has no more dirty than the device writes in a burst, also while it is alone; IDLE beside
+ * others no more than a slack.  Its next write or store is held, and its file is written
  * back in parts meanwhile.  How long the device takes is the cost model's time, less or more by
  * what was learned of the device and of what the account writes.
  *
@@ -80,8 +80,8 @@
 #define AFQ_PATIENCE_MS 1000
 
 /*
- * Who comes meets so much at worst that is dirty and must be written before a commit; it suffices
- * to write in large pieces, and a small file is still copied at the speed of memory.
+ * The first commit of a process that comes waits for so much at worst; it suffices to write in
+ * large pieces, and a small file is still copied at the speed of memory.
  */
 #define AFQ_BURST_MS 1000
 
@@ -193,9 +193,9 @@
 
 /*
  * What small files cost can be far from what was expected. The guess counts for as much as the
- * first of these, normalised bytes, and of what was written as much as the second. A journal's
- * blocks were expected of nobody: what was dirty isn't taken to cost more than so many times as
- * much.
+ * first of these, normalised bytes, and of what was written as much as the second. The
+ * blocks of a journal were not expected at all: what was dirty isn't taken to cost more than so
+ * many times as much.
  */
 #define AFQ_GUESS ((u64)SZ_16M)
 #define AFQ_GUESSES_MOST ((u64)SZ_1G)
@@ -1562,8 +1562,8 @@ static bool afq_is_late(const struct afq_data *afq, const struct afq_client *cli
 
 /*
  * A writer's call waits for its turn once little enough is dirty. Until then its file is written
- * back a part at a time: while the call could go but for that, and now and then beside others,
- * whom it waits for as long as for a turn.
+ * back a part at a time: while the call could go but for that, and now and then beside others. It
+ * waits for these no longer than for a turn.
  */
 static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 {
@@ -1594,12 +1594,15 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 
 static void afq_look_at_writers(struct afq_data *afq)
 {
-	struct afq_client *client;
+	struct afq_client *client, *first = NULL;
 	unsigned int looks = AFQ_WRITERS;
 
 	while (looks-- && !list_empty(&afq->writers)) {
 		client = list_first_entry(&afq->writers, struct afq_client, writer);
+		if (client == first)
+			break;
 		list_move_tail(&client->writer, &afq->writers);
+		first = first ?: client;
 		afq_look_at_writer(afq, client);
 	}
 }
