@@ -288,6 +288,7 @@ DEADLINE = (
         "\tdeadline_ns = cause_file_deadline",
         "deadline-reads",
     ),
+    ("answers-all-at-once", "#define DL_KEEPS 64U", "#define DL_KEEPS 9999U", "split-ticks: FAIL: a tick"),
     ("reads-unheard-of", "\tcause_file_listen(&dl->listener);\n", "", "deadline-reads"),
     ("flush-goes-on", "\tdl->flushing -= !!dl->flushing;\n", "", "deadline-requeue"),
     (
@@ -570,6 +571,14 @@ BUGS = (
         "\twriteback_inodes_sb_nr(sb, pages, WB_REASON_BACKGROUND);\n",
         "",
         "deadline-writeback",
+    ),
+    Bug(
+        "let-go-unanswered",
+        "split",
+        "kernel/split/gate.c",
+        "READ_ONCE(call->state) == SPLIT_HELD &&\n\t    time_after(",
+        "time_after(",
+        "deadline-faults: FAIL: what has had its answer",
     ),
     # mq-prio sorts nothing that it doesn't index.
     Bug(

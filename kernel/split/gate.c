@@ -189,7 +189,9 @@ static void split_look(struct split_call *call)
 {
 	unsigned long answered = READ_ONCE(call->answered);
 
-	if (time_after(jiffies, answered + msecs_to_jiffies(SPLIT_ANSWER_MS))) {
+	/* One that was let go while it had its file written has had its answer. */
+	if (READ_ONCE(call->state) == SPLIT_HELD &&
+	    time_after(jiffies, answered + msecs_to_jiffies(SPLIT_ANSWER_MS))) {
 		rcu_read_lock();
 		if (READ_ONCE(call->device->state) == SPLIT_ATTACHED)
 			split_eject(call->device, call);

@@ -116,6 +116,26 @@ wait $small || true
 rm /tmp/enough
 umount /tmp/mnt
 
+# The disk stands still for longer than a policy may leave a call without an answer. One that was let go, when its own time
+# was over, and has its file written, isn't without one.
+echo fsync=3000000 >"$G/b/io.sluice.deadline"
+tags=$(cat "$Q/nr_requests") timeout=$(cat "$Q/io_timeout")
+mount_anew
+small
+big perl /tmp/burst /tmp/mnt/big
+echo 4 >"$Q/nr_requests"
+echo 15000 >"$Q/io_timeout"
+echo 1 >/sys/kernel/config/simdisk/d0/hang_every
+sleep 4
+echo 0 >/sys/kernel/config/simdisk/d0/hang_every
+wait $small && fail "what hangs doesn't fail"
+wait $big || true
+! dmesg | grep "ejected" || fail "what has had its answer is without one"
+echo "$tags" >"$Q/nr_requests"
+echo "$timeout" >"$Q/io_timeout"
+echo fsync=60000000 >"$G/b/io.sluice.deadline"
+umount /tmp/mnt
+
 # What it made durable is there after a crash.
 mount_anew
 small

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: afq split-token
+# schedulers: afq split-token split-deadline
 # A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
-tick=afq_tick
-[ "$SCHEDULER" = afq ] || tick=token_tick
+case $SCHEDULER in
+afq) tick=afq_tick ;;
+split-token) tick=token_tick ;;
+*) tick=dl_tick ;;
+esac
 
-# A process in which so many threads write and sync.
+# threads.py THREADS FIRST [fsync]: each writes to a file of its own, and makes that durable.
 cat >/tmp/threads.py <<'END'
 import os, sys, threading
 
 def work(file: int) -> None:
     while True:
-        os.pwrite(file, bytes(4096), 0)
-        os.fsync(file)
+        os.pwrite(file, bytes(65536), 0)
+        if len(sys.argv) > 3:
+            os.fsync(file)
 
 threading.stack_size(65536)
 for number in range(int(sys.argv[1])):
@@ -31,7 +35,15 @@ weights
 (cd /tmp/mnt && seq 0 1040 | xargs touch)
 group a
 group b
-[ "$SCHEDULER" = afq ] || echo 10000 >"$G/b/io.sluice.rate"
+durable=fsync
+case $SCHEDULER in
+split-token) echo 10000 >"$G/b/io.sluice.rate" ;;
+split-deadline)
+	echo 0 >"$Q/iosched/own_writeback"
+	echo fsync=1000 >"$G/a/io.sluice.deadline"
+	durable= # held are writes
+	;;
+esac
 
 # usual: the median of the ticks of a second, in ns.
 usual() {
@@ -48,8 +60,8 @@ echo 0 >$tracing/tracing_on
 echo $tick >$tracing/set_ftrace_filter
 echo function_graph >$tracing/current_tracer
 for threads in 520 1040; do
-	as a python3 /tmp/threads.py 1 1040 &
-	as b ionice -c 3 python3 /tmp/threads.py $threads 0 &
+	as a python3 /tmp/threads.py 1 1040 fsync &
+	as b ionice -c 3 python3 /tmp/threads.py $threads 0 $durable &
 	for _ in $(seq 600); do
 		held=$(grep -c . /sys/kernel/debug/split/held) || true
 		[ "$held" -lt $((threads * 9 / 10)) ] || break

@@ -60,6 +60,19 @@ def syscall_stores():
         if going_on():
             os.readv(zero, [memoryview(area)[at : at + (1 << 18)]])
 
+def freed_stores():
+    """Threads store, while another one changes the memory map all the time."""
+    area, libc = mapped("map"), ctypes.CDLL(None)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(area))
+    def work(first):
+        for at in range(first, len(area), 4 * 4096):
+            if going_on():
+                libc.memset(ctypes.c_void_p(start + at), 1, 1)
+    for n in range(4):
+        threading.Thread(target=work, args=(n * 4096,), daemon=True).start()
+    while going_on():
+        mmap.mmap(-1, 4096).close()
+
 def empty_fsyncs():
     """fsync finds nothing to write: the disk flushes its cache for it."""
     fd = os.open("file", os.O_RDWR | os.O_CREAT)
@@ -135,7 +148,7 @@ attacks = {
     "fchowns": changes(lambda fd, n: os.fchown(fd, -1, 1000)),
     "fallocates": changes(lambda fd, n: os.posix_fallocate(fd, 0, n * 4096)),
     "many_fchowns": many_changes(lambda fd, n: os.fchown(fd, -1, 1000)),
-    **{f.__name__: f for f in (empty_fsyncs, dumps, direct, copies, killed_stores, signal_frames, syscall_stores)},
+    **{f.__name__: f for f in (empty_fsyncs, dumps, direct, copies, freed_stores, killed_stores, signal_frames, syscall_stores)},
 }
 attacks[name]()
 os._exit(0)
@@ -239,8 +252,8 @@ echo $RATE >"$G/other/io.sluice.rate"
 chmod 1777 /tmp/mnt/shared
 dd if=/dev/zero of=/tmp/mnt/shared/large bs=1M count=64 conv=fsync 2>/dev/null
 echo core >/proc/sys/kernel/core_pattern
-for attack in empty_fsyncs fchowns fallocates many_fchowns many_truncates dumps direct copies killed_stores signal_frames \
-	syscall_stores; do
+for attack in empty_fsyncs fchowns fallocates many_fchowns many_truncates dumps direct copies freed_stores killed_stores \
+	signal_frames syscall_stores; do
 	attack "$attack"
 done
 umount /tmp/mnt
