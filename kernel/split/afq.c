@@ -42,10 +42,12 @@
  * after a moment.
  *
  * Bursts.  A commit waits for dirty data that it depends on, also for other processes' data.  So an
- * account has no more dirty than the device writes in a burst, also while it is alone; IDLE beside
- * others no more than a slack.  Its next write or store is held, and its file is written
- * back in parts meanwhile.  How long the device takes is the cost model's time, less or more by
- * what was learned of the device and of what the account writes.
+ * account has no more dirty than the device writes in a burst, also while it is alone, and a class
+ * no more than two.  All of IDLE has a part of a burst, beside others no more than a slack: short
+ * processes leave no more behind them, however many they are.  The next write or store is held,
+ * and its file is written back in parts meanwhile, or others of the file system if that has nothing
+ * dirty.  How long the device takes is the cost model's time, less or more by what was learned of
+ * the device and of what the account writes.
  *
  * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
  * each class that waits one request and one call go after each patience.
@@ -81,9 +83,20 @@
 
 /*
  * The first commit of a process that comes waits for so much at worst; it suffices to write in
- * large pieces, and a small file is still copied at the speed of memory.
+ * large pieces, which on a disk that seeks must be larger, and a small file is still copied at the
+ * speed of memory.
  */
-#define AFQ_BURST_MS 1000
+#define AFQ_BURST_DISK_MS 1000
+#define AFQ_BURST_FLASH_MS 500
+
+/*
+ * That is at the default weight, and in proportion at others up to one.  IDLE has a part of it, in
+ * all.  The accounts of another class may have so many bursts in all: one with more than a slack
+ * dirty is held then.
+ */
+#define AFQ_BURST_WEIGHT (2 * STRIDE_WEIGHT)
+#define AFQ_IDLE_BURST 4
+#define AFQ_BURSTS 2
 
 /* Beyond these it is a fault of the setting, not a policy. */
 #define AFQ_KIB_MAX 1048576
@@ -123,13 +136,14 @@
 
 /*
  * How long the device takes for what is written back, in parts of what the cost model says, is
- * learned while it has at least so many requests all the time, nearly all of it written back: for
- * so long, a quarter of what is known at a time.
+ * learned while it has at least so many requests all the time, or such large ones, nearly all of it
+ * written back: for so long, a quarter of what is known at a time.
  */
 #define AFQ_SLOW_ONE 1024U
 #define AFQ_SLOW_MOST (16 * AFQ_SLOW_ONE)
 #define AFQ_SLOW_LEAST (AFQ_SLOW_ONE / 4)
 #define AFQ_SLOW_DEEP 4U
+#define AFQ_SLOW_LARGE ((u64)SZ_1M)
 #define AFQ_SLOW_NS (250 * (u64)NSEC_PER_MSEC)
 
 /* Another reader may come again so soon: few requests of one are inside the device until then. */
@@ -179,14 +193,19 @@
 
 /*
  * A held writer has its file written back in parts: beside others of a slack, so that a commit
- * doesn't wait for long, else of half a burst, so that the way to a part is little. IDLE beside
- * others has a part after so many times as long as it takes, 6 % of the device, a disk's ways taken
- * for as much again. The pages of a file are counted up to a number.
+ * doesn't wait for long, else of half a burst, so that the way to a part is little. Beside others
+ * the next part of a class follows after so many times as long as the last one took, a disk's ways
+ * taken for as much again: 6 % of the device, or 1 % for IDLE. The pages of a file are counted up
+ * to a number.
  */
 #define AFQ_PART_REST 16
+#define AFQ_PART_REST_IDLE 100
 #define AFQ_PART_LEAST 16U
 #define AFQ_PART_MOST 16384U
 #define AFQ_COUNTED 1024U
+
+/* A writer whose class still has too much dirty goes after so many patiences. */
+#define AFQ_LATE 8U
 
 /* So many writers are looked at in a tick. */
 #define AFQ_WRITERS 8U
@@ -261,9 +280,8 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  * @answered: the last of them that was said to be held, or the head of the list
  * @settled: of what was expected so much is written, or gone, lately
  * @written: what that did cost
- * @bursts: more is dirty than the device writes in a burst
+ * @bursts: it, or its class, has as much dirty as it may
  * @writer: in afq_data.writers, while its first call waits for less to be dirty
- * @wrote: jiffies when a part was last written back for that
  * @inside: calls that have gone and not returned
  * @seen_ns: when the next two were last added to
  * @inside_ns: how long it was inside calls, or held, lately
@@ -293,7 +311,6 @@ struct afq_client {
 	u64 written;
 	bool bursts;
 	struct list_head writer;
-	unsigned long wrote;
 	unsigned int inside;
 	u64 seen_ns;
 	u64 inside_ns;
@@ -303,6 +320,20 @@ struct afq_client {
 	u8 seeks;
 	u64 left_ns;
 	u64 think_ns;
+};
+
+/**
+ * struct afq_drain - what is written back for the writers of a class, in parts
+ * @wrote: jiffies when one was last seen to be
+ * @part_ns: how long the device takes for that
+ * @beside: it was beside others
+ * @expected: of the class when it was last looked at
+ */
+struct afq_drain {
+	unsigned long wrote;
+	u64 part_ns;
+	bool beside;
+	u64 expected;
 };
 
 /**
@@ -318,7 +349,8 @@ struct afq_client {
  * @writes: of the page cache and the journal, in order
  * @known: clients with an account: those that have joined, and some that have left
  * @writers: clients whose first call waits for less to be dirty
- * @bursts: clients that have more dirty than the device writes in a burst; read without the lock
+ * @bursts: clients that have as much dirty as they may; read without the lock
+ * @drain: what is written back for the writers of each class
  * @queued: requests in clients' lists; read without the lock
  * @held_calls: in clients' lists
  * @joined: clients that have joined
@@ -335,7 +367,8 @@ struct afq_client {
  * @alone_began_ns: when that was
  * @alone_ns: mean time of such reads
  * @slow: what the device takes for what is written back, of AFQ_SLOW_ONE that the model says
- * @deep_ns: since then it has had AFQ_SLOW_DEEP requests or more; 0: it hasn't
+ * @writing: cost of what is written back, inside the device
+ * @deep_ns: since then it has had AFQ_SLOW_DEEP requests or AFQ_SLOW_LARGE; 0: it hasn't
  * @deep_cost: what it has done since
  * @deep_written: as much of that was written back
  * @others: jiffies when RT or BE was last there
@@ -365,6 +398,7 @@ struct afq_data {
 	struct list_head known;
 	struct list_head writers;
 	unsigned int bursts;
+	struct afq_drain drain[RQ_CLASSES];
 	unsigned int queued;
 	unsigned int held_calls;
 	unsigned int joined;
@@ -381,6 +415,7 @@ struct afq_data {
 	u64 alone_began_ns;
 	u64 alone_ns;
 	unsigned int slow;
+	u64 writing;
 	u64 deep_ns;
 	u64 deep_cost;
 	u64 deep_written;
@@ -556,7 +591,6 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client, struct spl
 	client->settled = 0;
 	client->written = 0;
 	client->bursts = false;
-	client->wrote = jiffies;
 	client->seeks = 0;
 	client->left_ns = 0;
 	client->think_ns = 0;
@@ -564,8 +598,18 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client, struct spl
 	afq_set_ioprio(afq, client, account, READ_ONCE(account->ioprio));
 }
 
-static void afq_forget(struct afq_client *client)
+static void afq_set_bursts(struct afq_data *afq, struct afq_client *client, bool bursts)
 {
+	if (bursts == client->bursts)
+		return;
+	client->bursts = bursts;
+	WRITE_ONCE(afq->bursts, afq->bursts + (bursts ? 1 : -1));
+	afq_set_gates(afq);
+}
+
+static void afq_forget(struct afq_data *afq, struct afq_client *client)
+{
+	afq_set_bursts(afq, client, false);
 	list_del_init(&client->known);
 	split_account_put(client->account);
 	client->account = NULL;
@@ -658,33 +702,39 @@ static u64 afq_slack_ns(const struct afq_data *afq)
 	return afq_ns(afq, afq_bytes(&afq->slack));
 }
 
-/* How much a client may have dirty, as the time that the device takes for it. */
+/* How much a client may have dirty, or its class, as the time that the device takes for it. */
 static u64 afq_burst_ns(const struct afq_data *afq, const struct afq_client *client)
 {
 	u64 burst_ns = READ_ONCE(afq->burst_ms) * (u64)NSEC_PER_MSEC;
 
-	if (!burst_ns)
-		return U64_MAX;
-	if (client->class == RQ_IDLE && !afq_is_quiet(afq))
-		return min(burst_ns, afq_slack_ns(afq));
-	return burst_ns;
+	if (client->class != RQ_IDLE)
+		return mul_u64_u32_div(burst_ns, min(client->stride.weight, AFQ_BURST_WEIGHT),
+				       STRIDE_WEIGHT);
+	burst_ns = max(burst_ns / AFQ_IDLE_BURST, 1ULL);
+	return afq_is_quiet(afq) ? burst_ns : min(burst_ns, afq_slack_ns(afq));
+}
+
+/* Whether a client has as much dirty as it may, or its class has. */
+static bool afq_has_burst(struct afq_data *afq, const struct afq_client *client)
+{
+	u64 expected = client->stride.expected, all = afq_stride(afq, client)->expected;
+	u64 burst_ns = afq_burst_ns(afq, client);
+
+	if (!READ_ONCE(afq->burst_ms))
+		return false;
+	if (client->class == RQ_IDLE)
+		return afq_ns(afq, all) > burst_ns ||
+		       afq_dirty_ns(afq, client, expected) > burst_ns;
+	return afq_dirty_ns(afq, client, expected) > burst_ns ||
+	       (expected > afq_bytes(&afq->slack) && afq_ns(afq, all) > AFQ_BURSTS * burst_ns);
 }
 
 /* What a client has dirty, or may have, has changed. */
 static void afq_note_dirty(struct afq_data *afq, struct afq_client *client)
 {
-	u64 expected = client->stride.expected;
-	bool bursts;
-
 	/* What becomes dirty while the device is being attached is looked at later. */
-	if (!READ_ONCE(afq->device))
-		return;
-	bursts = expected && afq_dirty_ns(afq, client, expected) > afq_burst_ns(afq, client);
-	if (bursts == client->bursts)
-		return;
-	client->bursts = bursts;
-	WRITE_ONCE(afq->bursts, afq->bursts + (bursts ? 1 : -1));
-	afq_set_gates(afq);
+	if (READ_ONCE(afq->device))
+		afq_set_bursts(afq, client, afq_has_burst(afq, client));
 }
 
 /* Why a call must wait though it is its turn: as much is dirty as may be. */
@@ -1140,7 +1190,7 @@ static void afq_learn_slow(struct afq_data *afq)
 {
 	int inside = atomic_read(&afq->requests) - (int)afq->queued;
 	u64 now = ktime_get_ns(), passed = now - afq->deep_ns, slow;
-	bool ends = inside < (int)AFQ_SLOW_DEEP;
+	bool ends = inside < (int)AFQ_SLOW_DEEP && afq->writing < AFQ_SLOW_LARGE;
 
 	if (!ends && afq->deep_ns && passed < AFQ_SLOW_NS)
 		return;
@@ -1289,8 +1339,10 @@ static struct request *afq_take_first(struct afq_data *afq, struct list_head *li
 		return NULL;
 	afq->writes_back = list == &afq->writes;
 	afq_pay(afq, rq);
-	if (afq->writes_back && rq->rq_flags & SLUICE_RQF_SCHED)
+	if (afq->writes_back && rq->rq_flags & SLUICE_RQF_SCHED) {
 		afq_put(afq, rq, afq->client, AFQ_WRITTEN, afq->cost);
+		afq->writing += afq_cost_of(rq);
+	}
 	afq->writes_back = false;
 	afq->alone = NULL;
 	WRITE_ONCE(afq->worked, jiffies);
@@ -1443,6 +1495,7 @@ static void afq_note_written(struct afq_data *afq, struct request *rq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&afq->lock, flags);
+	afq->writing -= afq_cost_of(rq);
 	afq->deep_cost += afq_cost_of(rq);
 	afq->deep_written += afq_cost_of(rq);
 	spin_unlock_irqrestore(&afq->lock, flags);
@@ -1491,6 +1544,8 @@ static void afq_finish_request(struct request *rq)
 /* Return: whether a client is still known. */
 static bool afq_look_at(struct afq_data *afq, struct afq_client *client)
 {
+	if (client->bursts)
+		afq_note_dirty(afq, client);
 	if (client->stride.joined) {
 		if (!afq_has_something(client))
 			afq_leave_all(afq, client);
@@ -1498,7 +1553,7 @@ static bool afq_look_at(struct afq_data *afq, struct afq_client *client)
 	}
 	if (client->inside || client->stride.expected || !afq_since(client->until, AFQ_MEMORY_MS))
 		return true;
-	afq_forget(client);
+	afq_forget(afq, client);
 	return false;
 }
 
@@ -1541,11 +1596,17 @@ static void afq_look(struct afq_data *afq)
 	}
 }
 
-/* So many pages of a writer's file are a part, for which the device takes *@part_ns. */
+/*
+ * So many pages of a writer's file are a part, for which the device takes *@part_ns; if nothing
+ * of that is dirty, of all that its class has.
+ */
 static unsigned int afq_part(const struct afq_data *afq, const struct afq_client *client,
 			     const struct split_dirt *dirt, u64 *part_ns)
 {
-	u64 pages = dirt->dirty >> PAGE_SHIFT, dirty_ns = afq_dirty_ns(afq, client, dirt->cost);
+	bool own = dirt->dirty;
+	u64 cost = own ? dirt->cost : afq->stride[client->class].expected;
+	u64 pages = (own ? dirt->dirty : cost) >> PAGE_SHIFT;
+	u64 dirty_ns = afq_dirty_ns(afq, client, cost);
 
 	*part_ns = afq->joined > 1 ? afq_slack_ns(afq) : afq_burst_ns(afq, client) / 2;
 	if (dirty_ns > *part_ns)
@@ -1557,20 +1618,48 @@ static unsigned int afq_part(const struct afq_data *afq, const struct afq_client
 static bool afq_is_late(const struct afq_data *afq, const struct afq_client *client)
 {
 	return client->class != RQ_RT && afq_reason(afq, client) &&
-	       afq_since(afq->went[client->class][AFQ_HELD], READ_ONCE(afq->patience));
+	       afq_since(afq->went[client->class][AFQ_HELD], AFQ_LATE * READ_ONCE(afq->patience));
+}
+
+/* What has been written since the last look can be more than a part: file systems have units. */
+static void afq_note_drained(struct afq_data *afq, enum rq_class class)
+{
+	struct afq_drain *drain = &afq->drain[class];
+	u64 expected = afq->stride[class].expected, part_ns = 0;
+
+	if (drain->beside && expected < drain->expected)
+		part_ns = afq_ns(afq, drain->expected - expected);
+	if (part_ns > drain->part_ns) {
+		drain->wrote = jiffies;
+		drain->part_ns = part_ns;
+	}
+	drain->expected = expected;
+}
+
+/* Whether the last part of a class, if it was beside others, was long enough ago for the next. */
+static bool afq_has_rested(const struct afq_data *afq, enum rq_class class)
+{
+	const struct afq_drain *drain = &afq->drain[class];
+	u64 rest_ns = drain->part_ns * (class == RQ_IDLE ? AFQ_PART_REST_IDLE : AFQ_PART_REST);
+
+	if (READ_ONCE(afq->quantum))
+		rest_ns *= 2;
+	return !drain->beside || afq_since(drain->wrote, rest_ns / NSEC_PER_MSEC);
 }
 
 /*
  * A writer's call waits for its turn once little enough is dirty. Until then its file is written
- * back a part at a time: while the call could go but for that, and now and then beside others. It
- * waits for these no longer than for a turn.
+ * back a part at a time: while the call could go but for that, and now and then beside others. How
+ * much of another file is being written isn't seen: a part after the time for one.
  */
 static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 {
 	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+	struct afq_drain *drain = &afq->drain[client->class];
+	bool beside = afq_reason(afq, client);
 	unsigned int part, writing;
 	struct split_dirt dirt;
-	u64 part_ns, rest_ns;
+	u64 part_ns;
 
 	if (afq_is_late(afq, client)) {
 		afq_let_go(afq, client);
@@ -1580,15 +1669,19 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 	part = afq_part(afq, client, &dirt, &part_ns);
 	writing = dirt.writing >> PAGE_SHIFT;
 	afq_note_dirty(afq, client);
+	afq_note_drained(afq, client->class);
+	if (beside && !afq_has_rested(afq, client->class))
+		return;
 	if (!client->bursts && writing <= 2 * part) {
 		afq_wait_to_go(afq, client);
 		return;
 	}
-	rest_ns = part_ns * AFQ_PART_REST * (READ_ONCE(afq->quantum) ? 2 : 1);
 	if (writing >= min(part / 2, AFQ_COUNTED) ||
-	    (afq_reason(afq, client) && !afq_since(client->wrote, rest_ns / NSEC_PER_MSEC)))
+	    (!dirt.dirty && !afq_since(drain->wrote, part_ns / NSEC_PER_MSEC)))
 		return;
-	client->wrote = jiffies;
+	drain->wrote = jiffies;
+	drain->part_ns = part_ns;
+	drain->beside = beside;
 	split_write_back(call, part);
 }
 
@@ -1650,7 +1743,7 @@ static void afq_set_defaults(struct afq_data *afq)
 	afq->moment = flash ? AFQ_MOMENT_FLASH_US : AFQ_MOMENT_DISK_US;
 	afq->slack = flash ? AFQ_SLACK_FLASH_KIB : AFQ_SLACK_DISK_KIB;
 	afq->patience = AFQ_PATIENCE_MS;
-	afq->burst_ms = AFQ_BURST_MS;
+	afq->burst_ms = flash ? AFQ_BURST_FLASH_MS : AFQ_BURST_DISK_MS;
 	afq->slow = AFQ_SLOW_ONE;
 }
 
@@ -1681,9 +1774,11 @@ static struct afq_data *afq_alloc(struct request_queue *q)
 		INIT_LIST_HEAD(&afq->client[i].calls);
 		INIT_LIST_HEAD(&afq->client[i].writer);
 	}
-	for (i = 0; i < RQ_CLASSES; i++)
+	for (i = 0; i < RQ_CLASSES; i++) {
+		afq->drain[i].wrote = jiffies;
 		stride_init(&afq->stride[i], afq->heaps + i * STRIDE_LINES * SPLIT_ACCOUNTS,
 			    SPLIT_ACCOUNTS);
+	}
 	return afq;
 }
 
@@ -1724,7 +1819,7 @@ static void afq_check_books(const struct afq_data *afq)
 	unsigned int i, bursts = 0;
 
 	WARN_ON_ONCE(!list_empty(&afq->urgent) || !list_empty(&afq->writes) || afq->queued ||
-		     afq->held_calls || !list_empty(&afq->writers) || afq->window ||
+		     afq->held_calls || !list_empty(&afq->writers) || afq->window || afq->writing ||
 		     atomic_read(&afq->requests));
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		const struct afq_client *client = &afq->client[i];
@@ -1745,10 +1840,11 @@ static void afq_exit_sched(struct elevator_queue *eq)
 
 	timer_shutdown_sync(&afq->tick);
 	split_detach(afq->device);
+	WRITE_ONCE(afq->device, NULL);
 	hrtimer_cancel(&afq->timer);
 	afq_check_books(afq);
 	list_for_each_entry_safe(client, next, &afq->known, known)
-		afq_forget(client);
+		afq_forget(afq, client);
 	afq_free(afq);
 }
 

@@ -120,6 +120,8 @@ void stride_move(struct stride *from, struct stride *to, struct stride_client *c
 	WARN_ON_ONCE(client->joined);
 	client->served += to->now - from->now;
 	client->pass += to->now - from->now;
+	from->expected -= client->expected;
+	to->expected += client->expected;
 }
 
 /**
@@ -303,6 +305,7 @@ void stride_charge(struct stride *stride, struct stride_client *client, u64 cost
 void stride_expect(struct stride *stride, struct stride_client *client, u64 cost)
 {
 	client->expected += cost;
+	stride->expected += cost;
 	stride_moved(stride, client);
 }
 
@@ -315,6 +318,8 @@ void stride_expect(struct stride *stride, struct stride_client *client, u64 cost
 void stride_settle(struct stride *stride, struct stride_client *client, u64 cost)
 {
 	WARN_ON_ONCE(cost > client->expected);
-	client->expected -= min(cost, client->expected);
+	cost = min(cost, client->expected);
+	client->expected -= cost;
+	stride->expected -= cost;
 	stride_moved(stride, client);
 }

@@ -85,12 +85,14 @@ struct stride_line {
 /**
  * struct stride - clients that share something
  * @now: virtual time
+ * @expected: of all clients, joined or not, normalised bytes
  * @joined: clients with something to do
  * @order: of who waits next
  * @line: the lines
  */
 struct stride {
 	u64 now;
+	u64 expected;
 	u32 joined;
 	u32 order;
 	struct stride_line line[STRIDE_LINES];

@@ -274,8 +274,13 @@ static void test_who_moves_keeps_his_debt(void)
 	stride_client_init(&other, &client[2], 100);
 	CHECK(stride_lead(&client[0], &client[2]) == 2 << 20, "%lld",
 	      (long long)stride_lead(&client[0], &client[2]));
+	CHECK(!stride.expected && other.expected == 1 << 20, "%llu and %llu are expected",
+	      stride.expected, other.expected);
 	stride_move(&other, &stride, &client[0]);
 	CHECK(stride_lead(&client[0], &client[1]) == 2 << 20, "and back");
+	stride_settle(&stride, &client[0], 1 << 20);
+	CHECK(!stride.expected && !other.expected, "%llu and %llu are expected", stride.expected,
+	      other.expected);
 }
 
 static void test_credit_is_limited(void)
