@@ -2,17 +2,18 @@
 """A database's commits and reads beside a neighbour that works through the page cache.
 
 A commit waits for the dirty pages of the neighbour, for its part of the transaction and for what it has left in the
-device's cache. A scheduler that orders requests can't tell whose these are. AFQ can: the claims are its, beside a copy.
+device's cache. A scheduler that orders requests can't tell whose these are. AFQ can: the claims are its, beside a copy,
+and beside the neighbour, on ext4 or XFS, that is worst for what is claimed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Figure, Table, number
-from lab.result import Cell
+from lab.result import Cell, Job
 
 OURS = "afq"
 DEVICES = ("ssd", "hdd")
@@ -29,6 +30,8 @@ DOES = {
 FILES = ("tar", "rm", "update")
 """Neighbours whose progress is counted in files, and not in bytes."""
 XFS = "-xfs"
+LEAST = {"ssd": 0.85, "hdd": 0.9}
+"""The part of its commits that the log keeps beside any neighbour, by device."""
 COLUMNS = ("scheduler", "commits/s", "of alone", "p99 ms", "p99.9", "reads/s", "of alone", "p99 ms")
 
 
@@ -44,8 +47,33 @@ def slower(cells: Sequence[Cell], device: str) -> float:
     return ratio(beside, find(cells, device, OURS, _alone(COPY)).job("log").sync.p99)
 
 
+def _worst(
+    cells: Sequence[Cell],
+    device: str,
+    job: str,
+    value: Callable[[Job], float],
+    worst: Callable[[Iterable[float]], float],
+) -> float:
+    """Of a job's values beside each neighbour, relative to those alone, the worst."""
+    variants = (name + system for system in ("", XFS) for name in DOES if name != "update")
+    beside = ((find(cells, device, OURS, name), find(cells, device, OURS, _alone(name))) for name in variants)
+    return worst(ratio(value(cell.job(job)), value(alone.job(job))) for cell, alone in beside)
+
+
 def judgements() -> Iterator[Judgement]:
-    """What must hold on each device, beside a copy of the idle class."""
+    """What must hold on each device, beside a copy of the idle class, and beside whatever neighbour."""
+    for device in DEVICES:
+        said = f"{OURS} on {device}, a database beside the neighbour that is worst for it"
+        for name, what, sense, limit, job, value in (
+            ("commits", "commits a second", "≥", LEAST[device], "log", lambda job: job.iops),
+            ("commit-p99", "the p99 of a commit", "≤", 1.5, "log", lambda job: job.sync.p99),
+            ("commit-p999", "the p99.9 of a commit", "≤", 3, "log", lambda job: job.sync.p999),
+            ("reads", "reads a second", "≥", 0.85, "reads", lambda job: job.iops),
+            ("read-p99", "the p99 of a read", "≤", 1.5, "reads", lambda job: job.lat.p99),
+        ):
+            measure = partial(_worst, device=device, worst=min if sense == "≥" else max, value=value, job=job)
+            text = f"{said}: {what}, relative to that alone"
+            yield Judgement(f"{device}-any-{name}", text, sense, limit, measure)
     for device in DEVICES:
         said = f"{OURS} on {device}, a database beside a copy of the idle class through the page cache"
         for job, what, limit in (("log", "commits", 0.9), ("reads", "reads", 0.85)):
