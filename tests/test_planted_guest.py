@@ -216,7 +216,7 @@ AFQ = (
     ("stores-unseen", "(BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))", "BIT(SPLIT_WRITE)", "afq-burst: FAIL: mapped has"),
     ("writer-waits-for-all", "if (afq_is_late(afq, client)) {", "if (false) {", "afq-burst: FAIL: IDLE waits"),
     ("parts-too-small", "pages, AFQ_PART_LEAST, AFQ_PART_MOST", "0, 16, 16", "afq-burst: FAIL: large takes"),
-    ("idle-keeps-dirt", "? burst_ns : min(burst_ns, afq_slack_ns(afq));", "? burst_ns : burst_ns;", "afq-burst: FAIL: IDLE keeps"),
+    ("idle-keeps-dirt", ": min(burst_ns, afq_slack_ns(afq));", ": burst_ns;", "afq-burst: FAIL: IDLE keeps"),
     ("short-lived-unseen", "afq_ns(afq, all) > burst_ns ||", "false ||", "afq-burst: FAIL: many has"),
     ("class-unseen", "afq_ns(afq, all) > AFQ_BURSTS * burst_ns);", "false);", "afq-burst: FAIL: several have"),
     ("idle-has-more", "#define AFQ_PART_REST_IDLE 100", "#define AFQ_PART_REST_IDLE 1", "afq-burst: FAIL: IDLE wrote"),
