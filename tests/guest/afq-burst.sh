@@ -112,7 +112,7 @@ learned() {
 for write in large small mapped many; do
 	echo 0 >"$Q/iosched/burst_ms"
 	most_dirty $write
-	[ "$most" -ge 60000 ] || fail "nothing to hold back: $most KiB"
+	[ "$most" -ge 50000 ] || fail "nothing to hold back: $most KiB"
 	free=$took
 	echo 200 >"$Q/iosched/burst_ms"
 	most_dirty $write
