@@ -28,10 +28,11 @@ knob() {
 	done
 }
 
-# knobs COSTS MOMENT QUANTUM SLACK: with these defaults.
+# knobs BURST_MS COSTS MOMENT QUANTUM SLACK: with these defaults.
 knobs() {
 	known=
-	knob burst_ms 1000 0 100000
+	knob burst_ms "$1" 0 100000
+	shift
 	known="$known $Q/iosched/costs"
 	[ "$(cat "$Q/iosched/costs")" = "$1" ] || fail "costs are $(cat "$Q/iosched/costs"), not $1"
 	shift
@@ -46,7 +47,7 @@ DISK=d1 disk hdd data=none
 scheduler afq
 disk_costs="kind=disk read_mbps=126 write_mbps=126 flush_us=2000 rpm=7200 seek_track_us=1000 seek_full_us=15800"
 flash_costs="kind=flash read_mbps=250 write_mbps=70 flush_us=3000 read_iops=35000 write_iops=6600"
-knobs "$disk_costs" 8000 12288 4096
+knobs 1000 "$disk_costs" 8000 12288 4096
 # costs WRITTEN TEXT: they become that.
 costs() {
 	echo "$1" >"$Q/iosched/costs" || fail "costs refuse $1"
@@ -70,7 +71,7 @@ costs "$disk_costs" "$disk_costs"
 scheduler none
 DISK=d0 disk ssd
 scheduler afq
-knobs "$flash_costs" 1000 0 512
+knobs 500 "$flash_costs" 1000 0 512
 
 # While eight write, make durable, and read, each setting is tried, and each scheduler.
 file_system
