@@ -219,7 +219,7 @@ AFQ = (
     ("idle-keeps-dirt", ": min(burst_ns, afq_slack_ns(afq));", ": burst_ns;", "afq-burst: FAIL: IDLE keeps"),
     ("short-lived-unseen", "afq_ns(afq, all) > burst_ns ||", "false ||", "afq-burst: FAIL: many has"),
     ("class-unseen", "afq_ns(afq, all) > AFQ_BURSTS * burst_ns);", "false);", "afq-burst: FAIL: several have"),
-    ("idle-has-more", "#define AFQ_PART_REST_IDLE 100", "#define AFQ_PART_REST_IDLE 1", "afq-burst: FAIL: IDLE wrote"),
+    ("idle-has-more", "#define AFQ_PART_REST_IDLE 100", "#define AFQ_PART_REST_IDLE 10", "afq-burst: FAIL: IDLE wrote"),
     ("slowness-not-learned", "\tafq->deep_written += afq_cost_of(rq);\n", "", "afq-burst: FAIL: the device is said"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
