@@ -163,14 +163,17 @@ copy drain
 [ "$from" -ge 1024 ] || fail "nothing to drain: $from KiB"
 [ "$to" -lt $((from - 512)) ] || fail "IDLE keeps $to of $from KiB dirty"
 [ "$written" -ge 1048576 ] || fail "IDLE wrote but $written bytes"
-[ "$written" -le 6291456 ] || fail "IDLE wrote $written bytes beside a reader"
+[ "$written" -le 3145728 ] || fail "IDLE wrote $written bytes beside a reader"
 
-# What is dirty behind the file system can't be written back for a call in it, which goes nevertheless.
+# What IDLE has dirty takes long to write back beside others: a call goes nevertheless. The first one finds open gates.
+echo 0 >"$Q/iosched/burst_ms"
+ionice -c 3 dd if=/dev/zero of=/tmp/mnt/late bs=1M count=8 status=none
+echo 500 >"$Q/iosched/burst_ms"
 echo 100 >"$Q/iosched/patience"
-ionice -c 3 dd if=/dev/zero of="$DEV" bs=1M seek=3000 count=4 conv=notrunc status=none
 fio --name=reader --filename="$DEV" --offset=1g --size=1g --rw=randread --bs=4k --direct=1 --time_based --runtime=4 \
 	--invalidate=0 --output=/tmp/fio &
 reader=$!
 sleep 0.5
-timeout 3 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/late bs=4k count=1 status=none || fail "IDLE waits for what it can't write back"
+timeout 3 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/late bs=4k count=2 oflag=append conv=notrunc status=none ||
+	fail "IDLE waits until all is written"
 wait $reader || fail "fio: $(cat /tmp/fio)"
