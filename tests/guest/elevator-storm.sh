@@ -91,13 +91,26 @@ pick() {
 	name=$1
 }
 
-# choose: switch. On a busy host the hooks of split are sometimes refused for taking 5 s, which says that it be tried again.
+# choose: switch. It starts no process, each of which takes as long here as a switch. On a busy host the hooks of split are
+# sometimes refused for taking 5 s, which says that it be tried again.
 choose() {
-	until (scheduler "$name") 2>/tmp/said; do
-		dmesg | grep -q "the hooks could not be put in within" || fail "$(cat /tmp/said)"
+	module=$name
+	case $name in
+	*-*) module=${name%-*}_${name#*-} ;;
+	esac
+	case " $OURS " in
+	*" $name "*) [ -d "/sys/module/$module" ] || load "$name" ;;
+	esac
+	until echo "$name" 2>/tmp/said >"$Q/scheduler"; do
+		dmesg | grep -q "the hooks could not be put in within" || fail "the kernel refuses $name: $(cat /tmp/said)"
 		refused=$((refused + 1))
 		[ $refused -lt 20 ] || fail "the hooks could not be put in $refused times"
 	done
+	read -r now <"$Q/scheduler"
+	case $now in
+	*"[$name]"*) ;;
+	*) fail "scheduler is $now, not $name" ;;
+	esac
 }
 
 # unload: what is not in use, and all of it now and then.
@@ -121,6 +134,8 @@ weights
 disk nvme
 [ "$(nproc)$(find "$Q/../mq" -mindepth 1 -maxdepth 1 | wc -l)" = 44 ] || fail "these are no 4 CPUs and 4 hardware queues"
 file_system
+load kyber-iosched
+load bfq
 start_load
 seed=1 switches=0 unloads=0 refused=0 name=none
 while [ $switches -lt "$SWITCHES" ] || [ $unloads -lt "$UNLOADS" ]; do
