@@ -210,7 +210,12 @@ AFQ = (
         "\t\t;",
         "afq-calls: NULL pointer dereference",
     ),
-    ("return-unseen", "\tstride_settle(afq_stride(afq, client), &client->stride, call->private);", "", "afq-calls"),
+    (
+        "return-unseen",
+        "\tstride_settle(afq_stride(afq, client), &client->stride, call->private);",
+        "",
+        f"afq-calls: {HANGS}",
+    ),
     ("reference-kept", "\tsplit_account_put(client->account);\n", "", "afq-knobs: split_accounts_exit"),
     ("burst-unseen", '\treturn "dirty";\n', "\treturn NULL;\n", "afq-burst: FAIL: large has"),
     ("stores-unseen", "(BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))", "BIT(SPLIT_WRITE)", "afq-burst: FAIL: mapped has"),
