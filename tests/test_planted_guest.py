@@ -219,7 +219,12 @@ AFQ = (
     ("reference-kept", "\tsplit_account_put(client->account);\n", "", "afq-knobs: split_accounts_exit"),
     ("burst-unseen", '\treturn "dirty";\n', "\treturn NULL;\n", "afq-burst: FAIL: large has"),
     ("stores-unseen", "(BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))", "BIT(SPLIT_WRITE)", "afq-burst: FAIL: mapped has"),
-    ("writer-waits-for-all", "if (afq_is_late(afq, client)) {", "if (false) {", "afq-burst: FAIL: IDLE waits"),
+    (
+        "writer-waits-for-all",
+        "if (afq_is_late(afq, client)) {",
+        "if (false) {",
+        "afq-burst: FAIL: IDLE waits|FAIL: IDLE wrote but 0 bytes",
+    ),
     ("parts-too-small", "pages, AFQ_PART_LEAST, AFQ_PART_MOST", "0, 16, 16", "afq-burst: FAIL: large takes"),
     ("idle-keeps-dirt", ": min(burst_ns, afq_slack_ns(afq));", ": burst_ns;", "afq-burst: FAIL: IDLE keeps"),
     ("short-lived-unseen", "afq_ns(afq, all) > burst_ns ||", "false ||", "afq-burst: FAIL: many has"),
@@ -296,7 +301,8 @@ DEADLINE = (
         "\tdeadline_ns = cause_file_deadline",
         "deadline-reads",
     ),
-    ("answers-all-at-once", "#define DL_KEEPS 64U", "#define DL_KEEPS 9999U", "split-ticks: FAIL: a tick"),
+    # With all of 1,040 looked at in each tick the guest hardly comes to anything else.
+    ("answers-all-at-once", "#define DL_KEEPS 64U", "#define DL_KEEPS 9999U", f"split-ticks: FAIL: a tick|{HANGS}"),
     ("reads-unheard-of", "\tcause_file_listen(&dl->listener);\n", "", "deadline-reads"),
     ("flush-goes-on", "\tdl->flushing -= !!dl->flushing;\n", "", "deadline-requeue"),
     (
