@@ -14,8 +14,8 @@ from lab import cache, kernels, progress, toolbox
 STRIP = "find /tmp/out -name '*.ko' -exec strip --strip-debug {} +"
 SOURCES = Path(__file__).parent.parent / "kernel"
 OBJECTS = {
-    **{name: f"{name}.o" for name in ("sluice-cause", "mq-prio", "cpq", "wrr", "split", "split-noop", "afq")},
-    **{name: f"{name}.o" for name in ("split-token", "split-deadline")},
+    **{name: f"{name}.o" for name in ("sluice-cause", "sluice-ranks", "mq-prio", "cpq", "wrr")},
+    **{name: f"{name}.o" for name in ("split", "split-noop", "afq", "split-token", "split-deadline")},
     "simdisk": "simdisk/",
     "nvme-wrr": "nvme/",
 }

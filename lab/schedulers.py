@@ -66,6 +66,7 @@ CPQ_KNOBS = (
 SPLIT_DEADLINE_KNOBS = ("fsync_deadline", "own_writeback", "read_deadline")
 
 CAUSE = ("sluice-cause",)
+RANKS = ("sluice-ranks",)
 SPLIT = ("sluice-cause", "split")
 
 SCHEDULERS = {
@@ -78,7 +79,7 @@ SCHEDULERS = {
         Scheduler("kyber", "kyber", {}, ("read_lat_nsec", "write_lat_nsec")),
         Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
         Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
-        Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share")),
+        Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share"), RANKS),
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
         Scheduler("afq", "afq", {}, ("burst_ms", "moment", "patience", "quantum", "slack"), SPLIT),
         Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),

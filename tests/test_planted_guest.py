@@ -44,11 +44,6 @@ class Bug:
     caught_by: str
 
     @property
-    def built(self) -> str:
-        """The file that the source is built into."""
-        return self.part if self.part == "iolat" else f"{self.part}.ko"
-
-    @property
     def script(self) -> Path:
         """The script that is to fail."""
         return SCRIPTS / f"{self.caught_by.partition(': ')[0]}.sh"
@@ -72,28 +67,35 @@ SIMDISK = (
     ("slow-die", "ssd.c", "max(from, die->free)", "max(from, die->free) + 1000000", "speed"),
 )
 MQ_PRIO = (
-    ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "mq-prio-order"),
-    ("idle-after-hold", "\tif (!atomic_read(&r->issued))\n", "\tif (false)\n", "mq-prio-order"),
-    ("turn-never-due", "next_ns += mqp_period(mqp, cost);", "next_ns = U64_MAX;", "mq-prio-share"),
-    ("one-lower-rank-only", "while (mqp->rank[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
-    ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
-    ("no-limit", "\tif (!higher ||", "\tif (true ||", "mq-prio-sparse"),
-    ("no-trial", "\tif (mqp->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
-    ("merges-unlimited", "return mqp->rotating || !mqp_competing(mqp);", "return true;", "mq-prio-sparse: reader's"),
-    ("same-cost-for-others", "(r->alike < MQP_ALIKE)\n\t\treturn", "(true)\n\t\treturn", "mq-prio-sparse: share of"),
-    ("mix-tried-anew", "MQP_WRITES_WEIGHT 64", "MQP_WRITES_WEIGHT 8", "mq-prio-sparse: what a MiB costs"),
-    ("buffer-looks-cheap", "(r->writes < MQP_WRITES_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     (
         "requeued-leaves",
-        "\t\t.finish_request\t\t= mqp_finish_request,",
-        "\t\t.finish_request = mqp_finish_request,\n\t\t.requeue_request = mqp_finish_request,",
+        "\t\t.finish_request\t\t= ranks_finish_request,",
+        "\t\t.finish_request = ranks_finish_request,\n\t\t.requeue_request = ranks_finish_request,",
         "mq-prio-order",
     ),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
+)
+RANKS = (
+    ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "mq-prio-order"),
+    ("idle-after-hold", "\tif (!atomic_read(&r->issued))\n", "\tif (false)\n", "mq-prio-order"),
+    ("turn-never-due", "next_ns += ranks_period(ranks, cost);", "next_ns = U64_MAX;", "mq-prio-share"),
+    ("one-lower-rank-only", "while (ranks->rank[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
+    ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
+    ("no-limit", "\tif (!higher ||", "\tif (true ||", "mq-prio-sparse"),
+    ("no-trial", "\tif (ranks->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
+    (
+        "merges-unlimited",
+        "return ranks->rotating || !ranks_competing(ranks);",
+        "return true;",
+        "mq-prio-sparse: reader's",
+    ),
+    ("same-cost-for-others", "(r->alike < RANKS_ALIKE)\n\t\treturn", "(true)\n\t\treturn", "mq-prio-sparse: share of"),
+    ("mix-tried-anew", "RANKS_WRITES_WEIGHT 64", "RANKS_WRITES_WEIGHT 8", "mq-prio-sparse: what a MiB costs"),
+    ("buffer-looks-cheap", "(r->writes < RANKS_WRITES_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     ("tags-not-kept", "sluice_nr_tags(data) >> halves", "sluice_nr_tags(data)", "mq-prio-tags"),
     ("metadata-limited", "if (rq_blocks_others(opf))", "if (false)", "mq-prio-metadata: for a tag"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
-    ("merged-request-stays", "\tmqp_unlink(mqp, next);", "", "elevator-merges: NULL pointer dereference"),
-    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
+    ("merged-request-stays", "\tranks_unlink(ranks, next);", "", "elevator-merges: NULL pointer dereference"),
     (
         "removal-not-counted",
         "\tlast = atomic_dec_and_test(&r->issued);",
@@ -552,6 +554,7 @@ BUGS = (
         for name, file, right, wrong, test in SIMDISK
     ),
     *(Bug(name, "mq-prio", "kernel/elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
+    *(Bug(name, "mq-prio", "kernel/elevator/ranks.c", right, wrong, test) for name, right, wrong, test in RANKS),
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),
@@ -625,17 +628,17 @@ def spoil(bug: Bug) -> str:
     return (TOP / bug.source).read_text(encoding="utf-8").replace(bug.right, bug.wrong)
 
 
-def build(built: Path, folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """The module that holds the bug, or the program."""
+def build(built: Path, folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """All modules, those with the bug among them, or the program."""
     shutil.copytree(built, folder, symlinks=True, dirs_exist_ok=True)
     (folder / bug.source).write_text(spoil(bug), encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr(modules, "SOURCES", folder / "kernel")
         patch.setattr(iolat, "SOURCES", folder / "bpf")
-        if bug.built == "iolat":
-            return iolat.build()["iolat"]
+        if bug.part == "iolat":
+            return iolat.build()
         modules.make(kernels.get(kernels.DEFAULT), folder / "out", "modules")
-    return next((folder / "out").rglob(bug.built)).read_bytes()
+    return {path.name: path.read_bytes() for path in (folder / "out").rglob("*.ko")}
 
 
 def test_what_is_spoiled_is_there_once() -> None:
@@ -663,10 +666,10 @@ def test_planted_bug_is_caught(built: Path, tmp_path: Path, monkeypatch: pytest.
     """The named script fails in the way that it is to. A module that doesn't build is no planted bug."""
     told = head(bug.script.read_text(encoding="utf-8"))
     sound = make_job(bug.script, kernels.DEFAULT, bug.part if told.schedulers else "", told.race == "only")
-    assert bug.built in sound.files, f"{bug.script.name} doesn't load what is spoiled"
 
     def check() -> None:
-        files = {**sound.files, bug.built: build(built, tmp_path, bug, monkeypatch)}
+        spoiled = build(built, tmp_path, bug, monkeypatch)
+        files = {name: spoiled.get(name, data) for name, data in sound.files.items()}
         limit = HANGS_S if HANGS in bug.caught_by else sound.cpu_limit_s
         found = evidence(replace(sound, files=files, cpu_limit_s=limit), told.dmesg)
         assert bug.is_caught(found), found

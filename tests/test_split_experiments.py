@@ -310,9 +310,12 @@ def test_async_priority_shares_afq_s_runs() -> None:
 
 
 def test_a_run_carries_the_modules_that_its_scheduler_needs() -> None:
-    built = {f"{name}.ko": b"" for name in ("simdisk", "sluice-cause", "split", "split-noop", "cpq", "mq-prio")}
+    built = {
+        f"{name}.ko": b""
+        for name in ("simdisk", "sluice-cause", "sluice-ranks", "split", "split-noop", "cpq", "mq-prio")
+    }
     found = description.load("write-burst")
-    needs = {"bfq": set(), "cpq": {"sluice-cause.ko", "cpq.ko"}, "mq-prio": {"mq-prio.ko"}}
+    needs = {"bfq": set(), "cpq": {"sluice-cause.ko", "cpq.ko"}, "mq-prio": {"sluice-ranks.ko", "mq-prio.ko"}}
     needs |= {"split-noop": {"sluice-cause.ko", "split.ko", "split-noop.ko"}, "afq": {"sluice-cause.ko", "split.ko"}}
     for scheduler, wanted in needs.items():
         point = plan.points(found, Choice(schedulers=(scheduler,)))[0]

@@ -50,12 +50,12 @@ scheduler mq-prio
 # A high rank beside a low one: turns open and end, what is left is held, and the state counts it.
 tracing=/sys/kernel/tracing
 state=/sys/kernel/debug/block/${DEV#/dev/}/sched/state
-for event in sluice/mq_prio_turn sluice/mq_prio_turn_end sluice/mq_prio_hold block/block_rq_insert; do
+for event in sluice/rank_turn sluice/rank_turn_end sluice/rank_hold block/block_rq_insert; do
 	echo 1 >$tracing/events/$event/enable
 done
 fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=8 --rw=randread --bs=256k --number_ios=16 \
 	--size=1g --output=/out/fio --name=high --prioclass=1 --name=low --prioclass=3
-for event in mq_prio_turn mq_prio_turn_end mq_prio_hold block_rq_insert; do
+for event in rank_turn rank_turn_end rank_hold block_rq_insert; do
 	grep -q " $event: " $tracing/trace || fail "$event never fires"
 done
 [ "$(grep -c block_rq_insert: $tracing/trace)" = 32 ] ||

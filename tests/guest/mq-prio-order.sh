@@ -13,7 +13,7 @@ scheduler mq-prio
 echo 64 >"$Q/nr_requests"
 echo 2 >"$Q/nomerges"
 echo 1 >"$Q/iosched/low_share"
-for event in block/block_rq_insert block/block_rq_issue sluice/mq_prio_turn; do
+for event in block/block_rq_insert block/block_rq_issue sluice/rank_turn; do
 	echo 1 >$tracing/events/$event/enable
 done
 
@@ -34,7 +34,7 @@ tr , ' ' <$tracing/trace | awk -v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev"
 		return int(sector / 2048)
 	}
 	index($0, ": " dev " ") == 0 { next }
-	/mq_prio_turn:/ { turns++ }
+	/rank_turn:/ { turns++ }
 	/block_rq_insert:/ { r = rank(); fifo[r, last[r]++ + 0] = sector }
 	/block_rq_issue:/ {
 		r = rank()

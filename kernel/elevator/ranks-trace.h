@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What mq-prio decided.  Ranks: 0-7 RT, 8-15 BE, 16 IDLE.
+ * What was decided among ranks.  Ranks: 0-7 RT, 8-15 BE, 16 IDLE.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM sluice
 
-#if !defined(SLUICE_MQ_PRIO_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
-#define SLUICE_MQ_PRIO_TRACE_H
+#if !defined(SLUICE_RANKS_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
+#define SLUICE_RANKS_TRACE_H
 
 #include <linux/blkdev.h>
 #include <linux/tracepoint.h>
 
 /* A turn began with @rank's oldest request, which had waited @waited_ns. */
-TRACE_EVENT(mq_prio_turn,
+TRACE_EVENT(rank_turn,
 	TP_PROTO(struct request_queue *q, unsigned int rank, u64 waited_ns),
 	TP_ARGS(q, rank, waited_ns),
 	TP_STRUCT__entry(
@@ -30,7 +30,7 @@ TRACE_EVENT(mq_prio_turn,
 );
 
 /* @rank's turn ended, it cost @cost_ns of the device; turns open every @period_ns. */
-TRACE_EVENT(mq_prio_turn_end,
+TRACE_EVENT(rank_turn_end,
 	TP_PROTO(struct request_queue *q, unsigned int rank, u64 cost_ns,
 		 u64 period_ns),
 	TP_ARGS(q, rank, cost_ns, period_ns),
@@ -52,7 +52,7 @@ TRACE_EVENT(mq_prio_turn_end,
 );
 
 /* All that waits, a bit per rank in @lower, is held because @top is active. */
-TRACE_EVENT(mq_prio_hold,
+TRACE_EVENT(rank_hold,
 	TP_PROTO(struct request_queue *q, unsigned int top, unsigned long lower),
 	TP_ARGS(q, top, lower),
 	TP_STRUCT__entry(
@@ -74,5 +74,5 @@ TRACE_EVENT(mq_prio_hold,
 #undef TRACE_INCLUDE_PATH
 #define TRACE_INCLUDE_PATH .
 #undef TRACE_INCLUDE_FILE
-#define TRACE_INCLUDE_FILE mq-prio-trace
+#define TRACE_INCLUDE_FILE ranks-trace
 #include <trace/define_trace.h>

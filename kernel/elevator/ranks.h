@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ranks: RT 0-7, BE 0-7, IDLE; the most urgent one first, the others in turns.  ranks.c has the
+ * model.
+ *
+ * An elevator's data begin with a struct ranks: queue->elevator->elevator_data points at it.  Then
+ * what has the name of an elevator's operation here may be that operation, or be called in it.
+ * The component has rq->elv.priv[1].
+ */
+#ifndef SLUICE_RANKS_H
+#define SLUICE_RANKS_H
+
+#include "request-set.h"
+
+/* RT 0-7, BE 0-7, IDLE: a lower number is more urgent. */
+#define RANKS 17
+#define RANK_BE 8
+#define RANK_IDLE 16
+
+#define RANKS_LOW_SHARE_MAX 50
+#define RANKS_HOLD_MS_MAX 1000
+
+/**
+ * struct ranks_window - throughput over some completions
+ * @last_ns: the completion before; 0: none, or something else was in between
+ * @ns: between completions
+ * @bytes: of all requests but the first
+ * @done: their number; below 0 those before which nothing counts
+ */
+struct ranks_window {
+	u64 last_ns;
+	u64 ns;
+	u64 bytes;
+	int done;
+};
+
+/**
+ * struct rank - the requests of one rank
+ * @set: waiting requests; on a rotating disk all are indexed
+ * @pos: sector where the sweep goes on (rotating disks)
+ * @swept: requests since the sweep last looked at the oldest
+ * @max_wait_ns: longest wait of a request that began a turn
+ * @owed_ns: device time that ranks below this one may have before it
+ * @think: how long the rank stays away between requests, jiffies << RANKS_THINK_SHIFT
+ * @turns: since the last trial
+ * @size: bytes of a request in turns and trials, on average
+ * @writes: how many of these write, of RANKS_ALL_WRITES
+ * @alike: requests since the last one that was twice or half as large, up to RANKS_ALIKE
+ * @mib_ns: what the device takes for a MiB when the rank has it for itself; 0: not known
+ * @tried: jiffies when that was learned
+ * @tried_size: @size then
+ * @tried_writes: @writes then
+ * @rest: jiffies after the last trial in which no other follows
+ * @limit: requests inside the device that suffice for the rank's throughput
+ * @limit_mib_ns: what the device takes for a MiB with so many
+ * @depth: how many may be inside: @limit, or twice that to see what it brings
+ * @windows: that many at the limit, and half of it is tried again; 0: the search is on
+ * @window: the throughput with @depth inside
+ * @issued: dispatched and unfinished; changes without the lock, as @last does
+ * @last: jiffies when the rank last had a request finished
+ */
+struct rank {
+	struct rq_set set;
+	sector_t pos;
+	unsigned int swept;
+	u64 max_wait_ns;
+	s64 owed_ns;
+	unsigned int think;
+	unsigned int turns;
+	unsigned int size;
+	unsigned int writes;
+	unsigned int alike;
+	u64 mib_ns;
+	unsigned long tried;
+	unsigned int tried_size;
+	unsigned int tried_writes;
+	unsigned long rest;
+	unsigned int limit;
+	u64 limit_mib_ns;
+	unsigned int depth;
+	unsigned int windows;
+	struct ranks_window window;
+	atomic_t issued ____cacheline_aligned_in_smp;
+	unsigned long last;
+};
+
+/**
+ * struct ranks_turn - lower ranks' share of the device
+ * @rank: the rank whose turn it is
+ * @left: budget in sectors, on a rotating disk
+ * @issued: requests of turns inside the device
+ * @start_ns: when the first request went
+ * @cost_ns: device time of the requests that finished, or on flash of the last one that went
+ * @stay_ns: how long a turn is inside the device: on a disk the last one, on flash on average
+ * @next_ns: when the next turn may open
+ * @count: turns so far
+ */
+struct ranks_turn {
+	unsigned int rank;
+	int left;
+	unsigned int issued;
+	u64 start_ns;
+	u64 cost_ns;
+	u64 stay_ns;
+	u64 next_ns;
+	u64 count;
+};
+
+/**
+ * struct ranks - one queue's scheduler
+ * @lock: guards all that follows, unless it says otherwise; taken from process
+ *	  context and from completions, so always with interrupts off
+ * @q: the queue
+ * @urgent: requests that no policy may delay, in order: inserted at the head,
+ *	    or not under the scheduler's control
+ * @waiting: bit per rank with queued requests
+ * @busy: bit per rank that had requests within RANKS_RESERVE_JIFFIES; read
+ *	  without the lock
+ * @looked: jiffies when @busy was last searched for ranks long gone
+ * @queued: requests on @urgent and all FIFOs; read without the lock
+ * @held: all that waits is held for @timer or a completion; read without the lock
+ * @full: the rank whose limit keeps its requests back, RANKS: none; read
+ *	  without the lock
+ * @trial: the rank that has the device for itself, RANKS: none
+ * @trial_ns: when that began
+ * @trial_bytes: what was done since
+ * @rotating: the device seeks
+ * @low_share: percent, 1-50; read and written without the lock
+ * @hold_ms: 0-1000; read and written without the lock
+ * @last_done_ns: last completion while turns are inside the device; written without the lock,
+ *		  and may be a completion too early when several end at a time
+ * @turn: lower ranks' share
+ * @timer: reruns the queues when a turn opens or a higher rank's hold ends
+ * @rank: the ranks
+ */
+struct ranks {
+	spinlock_t lock; /* guards all below but what says otherwise above */
+	struct request_queue *q;
+	struct list_head urgent;
+	unsigned long waiting;
+	unsigned long busy;
+	unsigned long looked;
+	unsigned int queued;
+	bool held;
+	unsigned int full;
+	unsigned int trial;
+	u64 trial_ns;
+	u64 trial_bytes;
+	bool rotating;
+	unsigned int low_share;
+	unsigned int hold_ms;
+	u64 last_done_ns;
+	struct ranks_turn turn;
+	struct hrtimer timer;
+	struct rank rank[RANKS];
+};
+
+/**
+ * ranks_init() - begin a queue's scheduling
+ * @ranks: zeroed
+ * @q: the queue; frozen, or not in use yet
+ *
+ * Knobs have their defaults for the device.
+ */
+void ranks_init(struct ranks *ranks, struct request_queue *q);
+
+/**
+ * ranks_exit() - end it
+ * @ranks: of a queue that is frozen: every request has been finished
+ *
+ * Sleeps.  Warns in the kernel log of books that don't balance.
+ */
+void ranks_exit(struct ranks *ranks);
+
+/* Operations of an elevator; see above. */
+void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void ranks_prepare_request(struct request *rq);
+bool ranks_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
+bool ranks_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs);
+int ranks_request_merge(struct request_queue *q, struct request **req, struct bio *bio);
+void ranks_request_merged(struct request_queue *q, struct request *req, enum elv_merge type);
+void ranks_requests_merged(struct request_queue *q, struct request *req, struct request *next);
+void ranks_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, sluice_insert_t ins);
+bool ranks_has_work(struct blk_mq_hw_ctx *hctx);
+struct request *ranks_dispatch_request(struct blk_mq_hw_ctx *hctx);
+void ranks_finish_request(struct request *rq);
+
+/**
+ * ranks_state_show() - debugfs .../sched/state: a line for each rank, then the turns
+ * @data: the queue
+ * @m: where to
+ *
+ * Return: 0.
+ */
+int ranks_state_show(void *data, struct seq_file *m);
+
+#endif
