@@ -232,7 +232,6 @@ AFQ = (
     ("short-lived-unseen", "afq_ns(afq, all) > burst_ns ||", "false ||", "afq-burst: FAIL: many has"),
     ("class-unseen", "afq_ns(afq, all) > AFQ_BURSTS * burst_ns);", "false);", "afq-burst: FAIL: several have"),
     ("idle-has-more", "#define AFQ_PART_REST_IDLE 100", "#define AFQ_PART_REST_IDLE 10", "afq-burst: FAIL: IDLE wrote"),
-    ("slowness-not-learned", "\tafq->deep_written += afq_cost_of(rq);\n", "", "afq-burst: FAIL: the device is said"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 TOKEN = (
@@ -558,6 +557,14 @@ BUGS = (
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),
+    Bug(
+        "slowness-not-learned",
+        "afq",
+        "kernel/split/pace.h",
+        "\tpace->deep_written += cost;\n",
+        "",
+        "afq-burst: FAIL: the device is said",
+    ),
     *(Bug(name, "split-token", "kernel/split/token.c", right, wrong, test) for name, right, wrong, test in TOKEN),
     *(
         Bug(name, "split-deadline", "kernel/split/deadline.c", right, wrong, test)

@@ -56,7 +56,8 @@
  * docs/afq.md has the model, and where it departs from the paper.
  */
 #include "../elevator/request-set.h"
-#include "split.h"
+#include "calls.h"
+#include "pace.h"
 #include "stride.h"
 
 #include <linux/bitops.h>
@@ -134,18 +135,6 @@
 /* What a device can do is forgotten by this part in each such time: the half of it in a minute. */
 #define AFQ_RATE_FORGET 1024
 
-/*
- * How long the device takes for what is written back, in parts of what the cost model says, is
- * learned while it has at least so many requests all the time, or such large ones, nearly all of it
- * written back: for so long, a quarter of what is known at a time.
- */
-#define AFQ_SLOW_ONE 1024U
-#define AFQ_SLOW_MOST (16 * AFQ_SLOW_ONE)
-#define AFQ_SLOW_LEAST (AFQ_SLOW_ONE / 4)
-#define AFQ_SLOW_DEEP 4U
-#define AFQ_SLOW_LARGE ((u64)SZ_1M)
-#define AFQ_SLOW_NS (250 * (u64)NSEC_PER_MSEC)
-
 /* Another reader may come again so soon: few requests of one are inside the device until then. */
 #define AFQ_SHARED_MS 250
 
@@ -210,16 +199,6 @@
 /* So many writers are looked at in a tick. */
 #define AFQ_WRITERS 8U
 
-/*
- * What small files cost can be far from what was expected. The guess counts for as much as the
- * first of these, normalised bytes, and of what was written as much as the second. The
- * blocks of a journal were not expected at all: what was dirty isn't taken to cost more than so
- * many times as much.
- */
-#define AFQ_GUESS ((u64)SZ_16M)
-#define AFQ_GUESSES_MOST ((u64)SZ_1G)
-#define AFQ_GUESS_OFF 4
-
 /* Who isn't kept waiting saves up so many quanta and slacks at most. */
 #define AFQ_CREDIT 16
 
@@ -276,10 +255,8 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
  * @requests: waiting, in order
  * @queued: how many
  * @issued: of the policy's order, inside the device
- * @calls: held, in order
- * @answered: the last of them that was said to be held, or the head of the list
- * @settled: of what was expected so much is written, or gone, lately
- * @written: what that did cost
+ * @calls: held
+ * @guess: how far off was what was expected of it
  * @bursts: it, or its class, has as much dirty as it may
  * @writer: in afq_data.writers, while its first call waits for less to be dirty
  * @inside: calls that have gone and not returned
@@ -305,10 +282,8 @@ struct afq_client {
 	struct list_head requests;
 	unsigned int queued;
 	unsigned int issued;
-	struct list_head calls;
-	struct list_head *answered;
-	u64 settled;
-	u64 written;
+	struct held_calls calls;
+	struct pace_guess guess;
 	bool bursts;
 	struct list_head writer;
 	unsigned int inside;
@@ -366,11 +341,7 @@ struct afq_drain {
  * @alone: a read that has been the only request inside since it went, or NULL
  * @alone_began_ns: when that was
  * @alone_ns: mean time of such reads
- * @slow: what the device takes for what is written back, of AFQ_SLOW_ONE that the model says
- * @writing: cost of what is written back, inside the device
- * @deep_ns: since then it has had AFQ_SLOW_DEEP requests or AFQ_SLOW_LARGE; 0: it hasn't
- * @deep_cost: what it has done since
- * @deep_written: as much of that was written back
+ * @pace: how long the device takes for what is written back
  * @others: jiffies when RT or BE was last there
  * @went: jiffies when one of a class went from a place, or began to wait where none did
  * @cost: what split_dispatch() has charged so far
@@ -414,11 +385,7 @@ struct afq_data {
 	const struct request *alone;
 	u64 alone_began_ns;
 	u64 alone_ns;
-	unsigned int slow;
-	u64 writing;
-	u64 deep_ns;
-	u64 deep_cost;
-	u64 deep_written;
+	struct pace pace;
 	unsigned long others;
 	unsigned long went[RQ_CLASSES][AFQ_PLACES];
 	u64 cost;
@@ -532,7 +499,7 @@ static void afq_leave_all(struct afq_data *afq, struct afq_client *client)
 
 static bool afq_has_something(const struct afq_client *client)
 {
-	return client->queued || client->issued || !list_empty(&client->calls) ||
+	return client->queued || client->issued || !held_calls_none(&client->calls) ||
 	       time_before(jiffies, client->until);
 }
 
@@ -587,9 +554,7 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client, struct spl
 	client->inside_ns = 0;
 	client->outside_ns = 0;
 	client->ahead_of = false;
-	client->answered = &client->calls;
-	client->settled = 0;
-	client->written = 0;
+	client->guess = (struct pace_guess){ 0 };
 	client->bursts = false;
 	client->seeks = 0;
 	client->left_ns = 0;
@@ -685,16 +650,13 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 /* How long the device takes for what costs so much. */
 static u64 afq_ns(const struct afq_data *afq, u64 cost)
 {
-	return mul_u64_u32_div(split_cost_ns(afq->device, cost), afq->slow, AFQ_SLOW_ONE);
+	return pace_ns(&afq->pace, afq->device, cost);
 }
 
 /* How long it will take for what a client has dirty, by what the last of that did cost. */
 static u64 afq_dirty_ns(const struct afq_data *afq, const struct afq_client *client, u64 cost)
 {
-	u64 written = min(client->written, AFQ_GUESS_OFF * client->settled);
-
-	return afq_ns(afq,
-		      mul_u64_u64_div_u64(cost, written + AFQ_GUESS, client->settled + AFQ_GUESS));
+	return afq_ns(afq, pace_guess(&client->guess, cost));
 }
 
 static u64 afq_slack_ns(const struct afq_data *afq)
@@ -750,7 +712,7 @@ static void afq_note_time(struct afq_client *client)
 {
 	u64 now = ktime_get_ns(), passed = client->seen_ns ? now - client->seen_ns : 0;
 
-	if (client->inside || !list_empty(&client->calls))
+	if (client->inside || !held_calls_none(&client->calls))
 		client->inside_ns += min(passed, AFQ_TIMES_NS);
 	else
 		client->outside_ns += min(passed, AFQ_BACK_MS * (u64)NSEC_PER_MSEC);
@@ -786,7 +748,7 @@ static void afq_admit(struct afq_data *afq, struct afq_client *client, struct sp
 /* A client's oldest held call is a write, and waits for less to be dirty, or waits for its turn. */
 static void afq_wait_to_go(struct afq_data *afq, struct afq_client *client)
 {
-	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+	struct split_call *call = held_calls_first(&client->calls);
 
 	if (!afq_dirty(client, call)) {
 		list_del_init(&client->writer);
@@ -805,31 +767,18 @@ static void afq_hold_call(struct afq_data *afq, struct afq_client *client, struc
 	trace_afq_hold(afq->q, call->account->id, call->kind, afq_lead(afq, client));
 	afq_stay(afq, client, jiffies);
 	afq_be_there(afq, client);
-	split_hold(call, reason);
-	list_add_tail(&call->node, &client->calls);
+	held_calls_add(&client->calls, call, reason);
 	afq->held_calls++;
 	afq_wait_to_go(afq, client);
 	afq_set_gates(afq);
 }
 
-static unsigned int afq_count_calls(const struct afq_client *client)
-{
-	const struct split_call *call;
-	unsigned int count = 0;
-
-	list_for_each_entry(call, &client->calls, node)
-		count++;
-	return count;
-}
-
 static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
 			    struct split_call *call)
 {
-	if (client->answered == &call->node)
-		client->answered = call->node.prev;
-	list_del_init(&call->node);
+	held_calls_del(&client->calls, call);
 	afq->held_calls--;
-	if (!list_empty(&client->calls)) {
+	if (!held_calls_none(&client->calls)) {
 		afq_wait_to_go(afq, client);
 		return;
 	}
@@ -840,7 +789,7 @@ static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
 /* Lets a client's oldest held call go: to have been held for what it paid is as good as to pay. */
 static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 {
-	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+	struct split_call *call = held_calls_first(&client->calls);
 
 	trace_afq_let_go(afq->q, call->account->id, call->kind, afq_lead(afq, client));
 	afq_unlist_call(afq, client, call);
@@ -881,7 +830,7 @@ static bool afq_enter(void *data, struct split_call *call)
 	client = afq_client(afq, call->account);
 	afq_note_time(client);
 	afq_note_dirty(afq, client);
-	if (list_empty(&client->calls)) {
+	if (held_calls_none(&client->calls)) {
 		stride_limit_credit(afq_stride(afq, client), &client->stride, afq_credit(afq));
 		reason = afq_reason(afq, client) ?: free ? NULL : afq_dirty(client, call);
 	} else {
@@ -909,7 +858,8 @@ static void afq_drop(void *data, struct split_call *call)
 /* A client that is outside, and has nothing waiting, may be waited for only if it loops. */
 static void afq_be_outside(struct afq_data *afq, struct afq_client *client)
 {
-	if (!afq_loops(client) && !client->queued && !client->issued && list_empty(&client->calls))
+	if (!afq_loops(client) && !client->queued && !client->issued &&
+	    held_calls_none(&client->calls))
 		afq_unwait(afq, client, AFQ_THERE);
 }
 
@@ -983,7 +933,7 @@ static void afq_settle(void *data, struct split_account *account, u64 cost)
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, account);
 	stride_settle(afq_stride(afq, client), &client->stride, cost);
-	client->settled += cost;
+	pace_settle(&client->guess, cost);
 	afq_note_dirty(afq, client);
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
@@ -996,11 +946,7 @@ static void afq_bill(struct afq_data *afq, struct split_account *account, u64 co
 	client->paid = jiffies;
 	client->charged += cost;
 	if (afq->writes_back)
-		client->written += cost;
-	if (max(client->settled, client->written) > AFQ_GUESSES_MOST) {
-		client->settled /= 2;
-		client->written /= 2;
-	}
+		pace_charge(&client->guess, cost);
 	stride_charge(afq_stride(afq, client), &client->stride, cost);
 }
 
@@ -1102,7 +1048,8 @@ static void afq_begin_thought(struct afq_data *afq, struct afq_client *client)
 		client->until = jiffies + usecs_to_jiffies(READ_ONCE(afq->moment)) + 1;
 	else
 		afq_unwait(afq, client, AFQ_ABSENT);
-	if (client->think_ns > afq_moment_ns(afq) && !client->inside && list_empty(&client->calls))
+	if (client->think_ns > afq_moment_ns(afq) && !client->inside &&
+	    held_calls_none(&client->calls))
 		afq_unwait(afq, client, AFQ_THERE);
 }
 
@@ -1169,7 +1116,7 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	u64 now = ktime_get_ns(), passed = now - afq->since_ns, taken;
 
 	afq->done += afq_cost_of(rq);
-	afq->deep_cost += afq_cost_of(rq);
+	pace_other(&afq->pace, afq_cost_of(rq));
 	if (rq == afq->alone) {
 		taken = min(now - afq->alone_began_ns, AFQ_RATE_NS);
 		afq->alone_ns = afq->alone_ns ? afq->alone_ns - (afq->alone_ns >> AFQ_MEAN_SHIFT) +
@@ -1183,26 +1130,6 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	afq->best = max(afq->best, mul_u64_u64_div_u64(afq->done, NSEC_PER_SEC, passed));
 	afq->done = 0;
 	afq->since_ns = now;
-}
-
-/* Looks whether the device has much to do, and how far it has come with that. */
-static void afq_learn_slow(struct afq_data *afq)
-{
-	int inside = atomic_read(&afq->requests) - (int)afq->queued;
-	u64 now = ktime_get_ns(), passed = now - afq->deep_ns, slow;
-	bool ends = inside < (int)AFQ_SLOW_DEEP && afq->writing < AFQ_SLOW_LARGE;
-
-	if (!ends && afq->deep_ns && passed < AFQ_SLOW_NS)
-		return;
-	if (!ends && afq->deep_ns && afq->deep_written > afq->deep_cost - afq->deep_cost / 16) {
-		slow = mul_u64_u64_div_u64(passed, AFQ_SLOW_ONE,
-					   max(split_cost_ns(afq->device, afq->deep_cost), 1ULL));
-		slow = clamp_t(u64, slow, AFQ_SLOW_LEAST, AFQ_SLOW_MOST);
-		afq->slow = (3 * afq->slow + (unsigned int)slow) / 4;
-	}
-	afq->deep_ns = ends ? 0 : now;
-	afq->deep_cost = 0;
-	afq->deep_written = 0;
 }
 
 /* Whose turn it is still is: NULL if it has ended.  *@hold: but it has nothing waiting. */
@@ -1341,7 +1268,7 @@ static struct request *afq_take_first(struct afq_data *afq, struct list_head *li
 	afq_pay(afq, rq);
 	if (afq->writes_back && rq->rq_flags & SLUICE_RQF_SCHED) {
 		afq_put(afq, rq, afq->client, AFQ_WRITTEN, afq->cost);
-		afq->writing += afq_cost_of(rq);
+		pace_write(&afq->pace, afq_cost_of(rq));
 	}
 	afq->writes_back = false;
 	afq->alone = NULL;
@@ -1495,9 +1422,7 @@ static void afq_note_written(struct afq_data *afq, struct request *rq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&afq->lock, flags);
-	afq->writing -= afq_cost_of(rq);
-	afq->deep_cost += afq_cost_of(rq);
-	afq->deep_written += afq_cost_of(rq);
+	pace_written(&afq->pace, afq_cost_of(rq));
 	spin_unlock_irqrestore(&afq->lock, flags);
 	rq->elv.priv[1] = NULL;
 }
@@ -1567,14 +1492,7 @@ static unsigned int afq_answer(struct afq_data *afq, struct afq_client *client, 
 				     ?: list_empty(&client->writer) ? "share"
 								    : "dirty";
 
-	while (left && !list_is_last(client->answered, &client->calls)) {
-		client->answered = client->answered->next;
-		split_hold(list_entry(client->answered, struct split_call, node), reason);
-		left--;
-	}
-	if (left)
-		client->answered = &client->calls;
-	return left;
+	return held_calls_answer(&client->calls, reason, left);
 }
 
 /* Looks at some of the known clients, after those that it looked at in the last tick. */
@@ -1654,7 +1572,7 @@ static bool afq_has_rested(const struct afq_data *afq, enum rq_class class)
  */
 static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 {
-	struct split_call *call = list_first_entry(&client->calls, struct split_call, node);
+	struct split_call *call = held_calls_first(&client->calls);
 	struct afq_drain *drain = &afq->drain[client->class];
 	bool beside = afq_reason(afq, client);
 	unsigned int part, writing;
@@ -1715,7 +1633,7 @@ static void afq_tick(struct timer_list *timer)
 
 	afq_look_at_device(afq);
 	spin_lock_irqsave(&afq->lock, flags);
-	afq_learn_slow(afq);
+	pace_look(&afq->pace, afq->device, atomic_read(&afq->requests) - (int)afq->queued);
 	afq_look(afq);
 	afq_look_at_writers(afq);
 	afq_review(afq);
@@ -1744,7 +1662,7 @@ static void afq_set_defaults(struct afq_data *afq)
 	afq->slack = flash ? AFQ_SLACK_FLASH_KIB : AFQ_SLACK_DISK_KIB;
 	afq->patience = AFQ_PATIENCE_MS;
 	afq->burst_ms = flash ? AFQ_BURST_FLASH_MS : AFQ_BURST_DISK_MS;
-	afq->slow = AFQ_SLOW_ONE;
+	pace_init(&afq->pace);
 }
 
 static void afq_free(struct afq_data *afq)
@@ -1771,7 +1689,7 @@ static struct afq_data *afq_alloc(struct request_queue *q)
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		INIT_LIST_HEAD(&afq->client[i].known);
 		INIT_LIST_HEAD(&afq->client[i].requests);
-		INIT_LIST_HEAD(&afq->client[i].calls);
+		held_calls_init(&afq->client[i].calls);
 		INIT_LIST_HEAD(&afq->client[i].writer);
 	}
 	for (i = 0; i < RQ_CLASSES; i++) {
@@ -1819,12 +1737,12 @@ static void afq_check_books(const struct afq_data *afq)
 	unsigned int i, bursts = 0;
 
 	WARN_ON_ONCE(!list_empty(&afq->urgent) || !list_empty(&afq->writes) || afq->queued ||
-		     afq->held_calls || !list_empty(&afq->writers) || afq->window || afq->writing ||
-		     atomic_read(&afq->requests));
+		     afq->held_calls || !list_empty(&afq->writers) || afq->window ||
+		     afq->pace.writing || atomic_read(&afq->requests));
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		const struct afq_client *client = &afq->client[i];
 
-		WARN_ONCE(client->queued || client->issued || !list_empty(&client->calls),
+		WARN_ONCE(client->queued || client->issued || !held_calls_none(&client->calls),
 			  "afq: account %u ends with %u queued, %u issued\n", i, client->queued,
 			  client->issued);
 		bursts += client->account && client->bursts;
@@ -1878,7 +1796,7 @@ static int afq_clients_show(void *data, struct seq_file *m)
 		seq_printf(m, "%td %d %s %u %llu %lld %llu %u %u %u %u\n", client - afq->client,
 			   client->account->tgid, afq_classes[client->class], client->stride.weight,
 			   client->charged, afq_lead(afq, client), client->stride.expected,
-			   client->queued, client->issued, client->inside, afq_count_calls(client));
+			   client->queued, client->issued, client->inside, client->calls.count);
 	spin_unlock_irq(&afq->lock);
 	return 0;
 }
@@ -1889,8 +1807,8 @@ static int afq_learned_show(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct afq_data *afq = q->elevator->elevator_data;
 
-	seq_printf(m, "best %llu alone_ns %llu slow_pct %llu\n", READ_ONCE(afq->best),
-		   READ_ONCE(afq->alone_ns), READ_ONCE(afq->slow) * 100ULL / AFQ_SLOW_ONE);
+	seq_printf(m, "best %llu alone_ns %llu slow_pct %u\n", READ_ONCE(afq->best),
+		   READ_ONCE(afq->alone_ns), pace_pct(&afq->pace));
 	return 0;
 }
 
