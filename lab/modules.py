@@ -15,7 +15,7 @@ STRIP = "find /tmp/out -name '*.ko' -exec strip --strip-debug {} +"
 SOURCES = Path(__file__).parent.parent / "kernel"
 OBJECTS = {
     **{name: f"{name}.o" for name in ("sluice-cause", "sluice-ranks", "mq-prio", "cpq", "wrr")},
-    **{name: f"{name}.o" for name in ("split", "split-noop", "afq", "split-token", "split-deadline")},
+    **{name: f"{name}.o" for name in ("split", "split-noop", "afq", "split-token", "split-deadline", "sluice")},
     "simdisk": "simdisk/",
     "nvme-wrr": "nvme/",
 }

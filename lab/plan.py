@@ -213,7 +213,7 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
             ". ./lib.sh",
             *_disk(point.device, own.get("parameters", {})),
             # A scheduler that hooks file systems finds those that are there before it. It takes seconds to load this.
-            *(["modprobe xfs"] if scheduler.needs or point.variant.load.endswith(".sh") else []),
+            *(["modprobe xfs"] if "split" in scheduler.needs or point.variant.load.endswith(".sh") else []),
             f"scheduler {scheduler.elevator}",
             *(_setting(name, value) for name, value in settings.items()),
             'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',

@@ -76,7 +76,6 @@ MQ_PRIO = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 RANKS = (
-    ("ranks-reversed", "+ rq_level(ioprio);", "+ 7 - rq_level(ioprio);", "mq-prio-order"),
     ("idle-after-hold", "\tif (!atomic_read(&r->issued))\n", "\tif (false)\n", "mq-prio-order"),
     ("turn-never-due", "next_ns += ranks_period(ranks, cost);", "next_ns = U64_MAX;", "mq-prio-share"),
     ("one-lower-rank-only", "while (ranks->rank[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
@@ -232,6 +231,36 @@ AFQ = (
     ("short-lived-unseen", "afq_ns(afq, all) > burst_ns ||", "false ||", "afq-burst: FAIL: many has"),
     ("class-unseen", "afq_ns(afq, all) > AFQ_BURSTS * burst_ns);", "false);", "afq-burst: FAIL: several have"),
     ("idle-has-more", "#define AFQ_PART_REST_IDLE 100", "#define AFQ_PART_REST_IDLE 10", "afq-burst: FAIL: IDLE wrote"),
+    ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
+)
+SLUICE = (
+    (
+        "share-ignored",
+        "return sluice->rank[rank].next_ns > ktime_get_ns() && slu_above(sluice, rank);",
+        "return false;",
+        "sluice-calls: FAIL: held are",
+    ),
+    ("low-ranks-equal", "while (--above && period", "while (false && period", "sluice-calls: FAIL: best effort 7 has"),
+    (
+        "limit-ignored",
+        'client->bursts && slu_dirties(call) ? "dirty" : NULL;',
+        "NULL;",
+        "sluice-calls: FAIL: the first commit|files were made beside",
+    ),
+    (
+        "names-for-nothing",
+        "& SPLIT_NAMES ? SLU_NAME : 0;",
+        "& SPLIT_NAMES ? 0 : 0;",
+        "sluice-calls: files were made beside",
+    ),
+    (
+        "killed-stay",
+        "\t\tslu_unlist(sluice, &sluice->client[call->account->id], call);\n",
+        "",
+        "sluice-calls: unable to",
+    ),
+    ("answers-all-at-once", "#define SLU_ANSWERS 256U", "#define SLU_ANSWERS 9999U", "split-ticks: FAIL: a tick"),
+    ("no-insert-place", "\tsluice->ranks.place = slu_place;\n", "", "sluice-calls"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 TOKEN = (
@@ -553,10 +582,19 @@ BUGS = (
         for name, file, right, wrong, test in SIMDISK
     ),
     *(Bug(name, "mq-prio", "kernel/elevator/mq-prio.c", right, wrong, test) for name, right, wrong, test in MQ_PRIO),
+    Bug(
+        "ranks-reversed",
+        "mq-prio",
+        "kernel/elevator/ranks.h",
+        "+ rq_level(ioprio);",
+        "+ 7 - rq_level(ioprio);",
+        "mq-prio-order",
+    ),
     *(Bug(name, "mq-prio", "kernel/elevator/ranks.c", right, wrong, test) for name, right, wrong, test in RANKS),
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),
+    *(Bug(name, "sluice", "kernel/split/sluice.c", right, wrong, test) for name, right, wrong, test in SLUICE),
     Bug(
         "slowness-not-learned",
         "afq",

@@ -2,8 +2,8 @@
 """A database's commits and reads beside a neighbour that works through the page cache.
 
 A commit waits for the dirty pages of the neighbour, for its part of the transaction and for what it has left in the
-device's cache. A scheduler that orders requests can't tell whose these are. AFQ can: the claims are its, beside a copy,
-and beside the neighbour, on ext4 or XFS, that is worst for what is claimed.
+device's cache. A scheduler that orders requests can't tell which process caused these. `sluice` can: the claims are
+its, beside a copy, and beside the neighbour, on ext4 or XFS, that is worst for what is claimed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lab.analysis import Judgement, Missing, find, ratio
 from lab.figure import Figure, Table, number
 from lab.result import Cell, Job
 
-OURS = "afq"
+OURS = "sluice"
 DEVICES = ("ssd", "hdd")
 COPY = "idle-copy"
 DOES = {

@@ -74,6 +74,9 @@
 #define RANKS_ALIKE (2 * RANKS_WEIGHT)
 #define RANKS_THINK_SHIFT 8
 
+/* When a request went is kept in units of so many bits of a nanosecond. */
+#define RANKS_STAMP_SHIFT 10
+
 /*
  * Tags are kept back for longer than the device is: a reserve costs lower
  * ranks little, and its lack makes a returning higher one wait for a tag.
@@ -160,29 +163,24 @@
 enum ranks_state {
 	RANKS_OUTSIDE, /* not inserted, or done */
 	RANKS_QUEUED, /* in its rank's FIFO */
+	RANKS_PASSES, /* goes before all ranks by what the elevator said */
 	RANKS_ISSUED, /* dispatched, not finished */
 	RANKS_TURN, /* the same, as part of a turn */
+	RANKS_PASSED, /* the same, after RANKS_PASSES */
 };
 
-#define RANKS_STATE_BITS 2
+#define RANKS_STATE_BITS 3
 #define RANKS_RANK_BITS 5
 #define RANKS_BYTES_SHIFT (RANKS_STATE_BITS + RANKS_RANK_BITS)
 
-static_assert(RANKS <= 1 << RANKS_RANK_BITS && sizeof(void *) == sizeof(u64));
+static_assert(RANKS <= 1 << RANKS_RANK_BITS && RANKS_BYTES_SHIFT + 32 == RANKS_NOTE_SHIFT);
 
 /* Ranks */
-
-static unsigned int rank_of_ioprio(unsigned int ioprio)
-{
-	enum rq_class class = rq_class(ioprio);
-
-	return class == RQ_IDLE ? RANK_IDLE : class * RANK_BE + rq_level(ioprio);
-}
 
 /* With or without the lock. */
 static bool ranks_has_requests(const struct rank *r)
 {
-	return READ_ONCE(r->set.queued) || atomic_read(&r->issued);
+	return READ_ONCE(r->set.queued) || atomic_read(&r->issued) || atomic_read(&r->passed);
 }
 
 static bool ranks_active(const struct rank *r, unsigned long window)
@@ -256,7 +254,7 @@ static unsigned int ranks_top(struct ranks *ranks)
 	return RANKS;
 }
 
-/* The rank whose requests go first: the one that has the device for itself, or the top one. */
+/* The rank that goes first: the one that has the device for itself, or the top one. */
 static unsigned int ranks_first(struct ranks *ranks)
 {
 	return ranks->trial < RANKS ? ranks->trial : ranks_top(ranks);
@@ -367,11 +365,11 @@ static void ranks_learn_limit(struct rank *r, u64 mib_ns)
 
 /* Queueing */
 
-/* A discard, which moves no data, counts as a sector. */
+/* A discard, which moves no data, counts as a sector.  The note becomes 0. */
 static void ranks_put(struct request *rq, unsigned int rank, enum ranks_state state)
 {
 	bool moves = req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
-	unsigned long bytes = moves ? blk_rq_bytes(rq) : SECTOR_SIZE;
+	u64 bytes = moves ? blk_rq_bytes(rq) : SECTOR_SIZE;
 
 	rq->elv.priv[1] = (void *)(bytes << RANKS_BYTES_SHIFT | rank << RANKS_STATE_BITS | state);
 }
@@ -386,7 +384,7 @@ static enum ranks_state ranks_get_state(const struct request *rq)
 	return (unsigned long)rq->elv.priv[1] & GENMASK(RANKS_STATE_BITS - 1, 0);
 }
 
-/* Of a request that isn't outside. */
+/* Of a request that was inserted. */
 static unsigned int ranks_rank(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] >> RANKS_STATE_BITS & GENMASK(RANKS_RANK_BITS - 1, 0);
@@ -395,7 +393,7 @@ static unsigned int ranks_rank(const struct request *rq)
 /* What the request had when it was inserted, or dispatched. */
 static unsigned int ranks_bytes(const struct request *rq)
 {
-	return (unsigned long)rq->elv.priv[1] >> RANKS_BYTES_SHIFT;
+	return (u32)((unsigned long)rq->elv.priv[1] >> RANKS_BYTES_SHIFT);
 }
 
 static struct request *ranks_oldest(const struct rank *r)
@@ -414,25 +412,53 @@ static void ranks_index_all(struct ranks *ranks)
 		rq_set_index_all(ranks->q, &ranks->rank[i].set);
 }
 
-static void ranks_enqueue(struct ranks *ranks, struct request *rq)
+/* A request of a rank comes. */
+static void ranks_come(struct ranks *ranks, unsigned int rank)
 {
-	unsigned int i = rank_of_ioprio(sluice_rq_ioprio(rq));
-	struct rank *r = &ranks->rank[i];
+	struct rank *r = &ranks->rank[rank];
 
-	ranks_put(rq, i, RANKS_QUEUED);
-	if (ranks_competing(ranks)) {
+	if (rank < ranks->full && ranks_competing(ranks))
+		ranks_not_full(ranks);
+	if (ranks->busy & BIT(rank))
+		return;
+	WRITE_ONCE(ranks->busy, ranks->busy | BIT(rank));
+	ranks_set_depth(r, r->limit);
+}
+
+static void ranks_enqueue(struct ranks *ranks, struct request *rq, unsigned int rank)
+{
+	struct rank *r = &ranks->rank[rank];
+
+	ranks_put(rq, rank, RANKS_QUEUED);
+	if (ranks_competing(ranks))
 		ranks_learn_think(ranks, r);
-		if (i < ranks->full)
-			ranks_not_full(ranks);
-	}
+	ranks_come(ranks, rank);
 	rq_set_add(&r->set, rq);
-	ranks->waiting |= BIT(i);
-	if (!(ranks->busy & BIT(i))) {
-		WRITE_ONCE(ranks->busy, ranks->busy | BIT(i));
-		ranks_set_depth(r, r->limit);
-	}
+	ranks->waiting |= BIT(rank);
 	if (ranks->rotating)
 		rq_set_index(ranks->q, &r->set, rq);
+}
+
+/* Queues a request by what the elevator says of it. */
+static void ranks_place(struct ranks *ranks, struct request *rq)
+{
+	unsigned int place = ranks->place ? ranks->place(rq) : rank_of_ioprio(sluice_rq_ioprio(rq));
+	unsigned int rank = place & ~RANKS_URGENT;
+
+	if (rank == place) {
+		ranks_enqueue(ranks, rq, rank);
+		return;
+	}
+	ranks_put(rq, rank, RANKS_PASSES);
+	ranks_come(ranks, rank);
+	list_add_tail(&rq->queuelist, &ranks->urgent);
+}
+
+/* A request that no elevator may delay has its rank too, unless it is inside the device still. */
+static void ranks_note_urgent(struct request *rq)
+{
+	if (rq->rq_flags & SLUICE_RQF_SCHED && ranks_get_state(rq) < RANKS_ISSUED)
+		ranks_put(rq, rank_of_ioprio(sluice_rq_ioprio(rq)), RANKS_OUTSIDE);
 }
 
 /* Takes a request off its FIFO and out of the merge look-ups; the caller sets its state. */
@@ -573,7 +599,7 @@ static bool ranks_turn_fits(const struct ranks *ranks, unsigned int top, unsigne
 		       turn->stay_ns * READ_ONCE(ranks->low_share);
 }
 
-/* Whether a request of a lower rank, ranks->turn.rank, may go now; begins a turn when one is due. */
+/* Whether a request of a lower rank, turn.rank, may go now; begins a turn when one is due. */
 static bool ranks_turn_open(struct ranks *ranks, unsigned int top, unsigned long lower)
 {
 	struct ranks_turn *turn = &ranks->turn;
@@ -609,6 +635,17 @@ static void ranks_average(struct rank *r, const struct request *rq)
 	r->writes += (writes - (int)r->writes) / RANKS_WRITES_WEIGHT;
 }
 
+/* A time as a note has it, and what has passed since: no more than 16 s. */
+static u64 ranks_stamp(u64 ns)
+{
+	return ns >> RANKS_STAMP_SHIFT & (BIT(RANKS_NOTE_BITS) - 1);
+}
+
+static u64 ranks_since(u64 stamp, u64 now)
+{
+	return ((ranks_stamp(now) - stamp) & (BIT(RANKS_NOTE_BITS) - 1)) << RANKS_STAMP_SHIFT;
+}
+
 /* On flash a turn is a request, which is charged at once where its cost is known. */
 static struct request *ranks_turn_take(struct ranks *ranks)
 {
@@ -622,25 +659,26 @@ static struct request *ranks_turn_take(struct ranks *ranks)
 	if (ranks->rotating)
 		return rq;
 	ranks_average(r, rq);
-	rq->fifo_time = turn->start_ns;
+	ranks_set_note(rq, ranks_stamp(turn->start_ns));
 	turn->cost_ns = ranks_cost(r, rq);
 	ranks_charge(ranks, turn->rank, turn->cost_ns);
 	return rq;
 }
 
 /*
- * One of the turns' requests is done; fifo_time is when it went. Where no trial said what it costs,
+ * One of the turns' requests is done; its note is when it went. Where no trial said what it costs,
  * that is the time since the completion before it.
  */
 static void ranks_flash_turn_done(struct ranks *ranks, struct request *rq, u64 now)
 {
 	struct ranks_turn *turn = &ranks->turn;
 	unsigned int rank = ranks_rank(rq);
-	u64 from = max(rq->fifo_time, READ_ONCE(ranks->last_done_ns));
+	u64 stay = ranks_since(ranks_note(rq), now);
+	u64 from = max(now - stay, READ_ONCE(ranks->last_done_ns));
 	u64 cost = ranks_cost(&ranks->rank[rank], rq);
 
 	turn->issued--;
-	turn->stay_ns += div_s64(now - rq->fifo_time - turn->stay_ns, RANKS_WEIGHT);
+	turn->stay_ns += div_s64(stay - turn->stay_ns, RANKS_WEIGHT);
 	if (!cost) {
 		cost = now > from ? now - from : 0;
 		ranks_charge(ranks, rank, cost);
@@ -765,7 +803,7 @@ static bool ranks_look(struct ranks *ranks)
 	now = ktime_get_ns();
 	if (ranks_turn_fits(ranks, top, ranks_next_rank(ranks, ranks->waiting)))
 		at = max(now, ranks->turn.next_ns);
-	if (!atomic_read(&r->issued))
+	if (!atomic_read(&r->issued) && !atomic_read(&r->passed))
 		at = min(at, now + ranks_hold_left(ranks, r));
 	if (at != U64_MAX && !ranks_timer_covers(ranks, at))
 		hrtimer_start(&ranks->timer, ns_to_ktime(at + RANKS_TIMER_SLACK_NS),
@@ -907,7 +945,7 @@ void ranks_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, s
 	 * waited before them, and not at all when nothing did, or where a bio's
 	 * merge has its limit, which a request's hasn't.
 	 */
-	merge = ranks->queued && ranks_merges_freely(ranks);
+	merge = ranks->queued && !ranks->place && ranks_merges_freely(ranks);
 	if (merge)
 		ranks_index_all(ranks);
 	list_for_each_entry_safe(rq, tmp, list, queuelist) {
@@ -916,8 +954,10 @@ void ranks_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, s
 			continue;
 		trace_block_rq_insert(rq);
 		WRITE_ONCE(ranks->queued, ranks->queued + 1);
-		if (!rq_add_urgent(rq, ins, &ranks->urgent, &head))
-			ranks_enqueue(ranks, rq);
+		if (rq_add_urgent(rq, ins, &ranks->urgent, &head))
+			ranks_note_urgent(rq);
+		else
+			ranks_place(ranks, rq);
 	}
 	WRITE_ONCE(ranks->held, false);
 	spin_unlock_irqrestore(&ranks->lock, flags);
@@ -992,39 +1032,49 @@ static bool ranks_unrivalled(const struct ranks *ranks)
 	return ranks->waiting == BIT(__ffs(ranks->busy)) && ranks->trial == RANKS;
 }
 
-/* What is inserted at the head is inside the device too; a request that comes again still is. */
-static void ranks_count_urgent(struct ranks *ranks, struct request *rq)
+/* What goes before all ranks is inside the device too; a request that comes again still is. */
+static struct request *ranks_take_urgent(struct ranks *ranks)
 {
-	unsigned int rank = rank_of_ioprio(sluice_rq_ioprio(rq));
+	struct request *rq = rq_take_first(&ranks->urgent);
+	unsigned int rank = ranks_rank(rq);
 
+	WRITE_ONCE(ranks->queued, ranks->queued - 1);
 	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || ranks_get_state(rq) >= RANKS_ISSUED)
-		return;
-	ranks_put(rq, rank, RANKS_ISSUED);
-	atomic_inc(&ranks->rank[rank].issued);
+		return rq;
+	if (ranks_get_state(rq) == RANKS_PASSES) {
+		ranks_put(rq, rank, RANKS_PASSED);
+		atomic_inc(&ranks->rank[rank].passed);
+	} else {
+		ranks_put(rq, rank, RANKS_ISSUED);
+		atomic_inc(&ranks->rank[rank].issued);
+	}
+	return rq;
 }
+
+struct request *ranks_next(struct ranks *ranks)
+{
+	lockdep_assert_held(&ranks->lock);
+	if (!list_empty(&ranks->urgent))
+		return ranks_take_urgent(ranks);
+	if (!ranks->waiting)
+		return NULL;
+	if (ranks_unrivalled(ranks))
+		return ranks_take(ranks, __ffs(ranks->waiting), RANKS_ISSUED, false);
+	return ranks_dispatch_competing(ranks);
+}
+EXPORT_SYMBOL_GPL(ranks_next);
 
 struct request *ranks_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct ranks *ranks = hctx->queue->elevator->elevator_data;
-	struct request *rq = NULL;
+	struct request *rq;
 	unsigned long flags;
 
 	spin_lock_irqsave(&ranks->lock, flags);
-	if (!list_empty(&ranks->urgent)) {
-		rq = rq_take_first(&ranks->urgent);
-		WRITE_ONCE(ranks->queued, ranks->queued - 1);
-		ranks_count_urgent(ranks, rq);
-	} else if (!ranks->waiting) {
-		goto out;
-	} else if (ranks_unrivalled(ranks)) {
-		rq = ranks_take(ranks, __ffs(ranks->waiting), RANKS_ISSUED, false);
-	} else {
-		rq = ranks_dispatch_competing(ranks);
-	}
+	rq = ranks_next(ranks);
+	spin_unlock_irqrestore(&ranks->lock, flags);
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
-out:
-	spin_unlock_irqrestore(&ranks->lock, flags);
 	return rq;
 }
 EXPORT_SYMBOL_GPL(ranks_dispatch_request);
@@ -1109,6 +1159,21 @@ static void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_st
 		ranks_run(ranks);
 }
 
+/* The last one of a rank that went before all ranks is done: what is held may go. */
+static void ranks_passed(struct ranks *ranks)
+{
+	unsigned long flags;
+	bool run;
+
+	if (!READ_ONCE(ranks->held))
+		return;
+	spin_lock_irqsave(&ranks->lock, flags);
+	run = ranks->waiting && ranks_look(ranks);
+	spin_unlock_irqrestore(&ranks->lock, flags);
+	if (run)
+		ranks_run(ranks);
+}
+
 /* Called from any context, for each request that ranks_prepare_request() saw. */
 void ranks_finish_request(struct request *rq)
 {
@@ -1121,6 +1186,12 @@ void ranks_finish_request(struct request *rq)
 		return;
 	r = &ranks->rank[ranks_rank(rq)];
 	WRITE_ONCE(r->last, jiffies);
+	if (state == RANKS_PASSED) {
+		if (atomic_dec_and_test(&r->passed))
+			ranks_passed(ranks);
+		ranks_set_outside(rq);
+		return;
+	}
 	last = atomic_dec_and_test(&r->issued);
 	if (state == RANKS_TURN || ranks_competing(ranks))
 		ranks_account(ranks, rq, state, last);
@@ -1167,9 +1238,9 @@ void ranks_exit(struct ranks *ranks)
 	for (i = 0; i < RANKS; i++) {
 		struct rank *r = &ranks->rank[i];
 
-		WARN_ONCE(!rq_set_is_empty(&r->set) || atomic_read(&r->issued),
-			  "sluice: rank %u ends with %u queued, %d issued\n", i, r->set.queued,
-			  atomic_read(&r->issued));
+		WARN_ONCE(!rq_set_is_empty(&r->set) || ranks_has_requests(r),
+			  "sluice: rank %u ends with %u queued, %d issued, %d passed\n", i,
+			  r->set.queued, atomic_read(&r->issued), atomic_read(&r->passed));
 	}
 }
 EXPORT_SYMBOL_GPL(ranks_exit);

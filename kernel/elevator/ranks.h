@@ -5,7 +5,7 @@
  *
  * An elevator's data begin with a struct ranks: queue->elevator->elevator_data points at it.  Then
  * what has the name of an elevator's operation here may be that operation, or be called in it.
- * The component has rq->elv.priv[1].
+ * The component has rq->elv.priv[1], in which the elevator has a number, see ranks_note().
  */
 #ifndef SLUICE_RANKS_H
 #define SLUICE_RANKS_H
@@ -15,7 +15,11 @@
 /* RT 0-7, BE 0-7, IDLE: a lower number is more urgent. */
 #define RANKS 17
 #define RANK_BE 8
+#define RANK_DEFAULT (RANK_BE + IOPRIO_BE_NORM)
 #define RANK_IDLE 16
+
+/* A request that goes before all ranks, though it has one. */
+#define RANKS_URGENT 32U
 
 #define RANKS_LOW_SHARE_MAX 50
 #define RANKS_HOLD_MS_MAX 1000
@@ -56,7 +60,8 @@ struct ranks_window {
  * @depth: how many may be inside: @limit, or twice that to see what it brings
  * @windows: that many at the limit, and half of it is tried again; 0: the search is on
  * @window: the throughput with @depth inside
- * @issued: dispatched and unfinished; changes without the lock, as @last does
+ * @issued: dispatched and unfinished; changes without the lock, as @passed and @last do
+ * @passed: the same of those that went before all ranks by what @place said
  * @last: jiffies when the rank last had a request finished
  */
 struct rank {
@@ -81,6 +86,7 @@ struct rank {
 	unsigned int windows;
 	struct ranks_window window;
 	atomic_t issued ____cacheline_aligned_in_smp;
+	atomic_t passed;
 	unsigned long last;
 };
 
@@ -127,6 +133,8 @@ struct ranks_turn {
  * @rotating: the device seeks
  * @low_share: percent, 1-50; read and written without the lock
  * @hold_ms: 0-1000; read and written without the lock
+ * @place: the rank of a request that is being inserted, with RANKS_URGENT or without, under @lock;
+ *	   constant; NULL: its I/O priority's, without.  With @place requests merge in plugs only.
  * @last_done_ns: last completion while turns are inside the device; written without the lock,
  *		  and may be a completion too early when several end at a time
  * @turn: lower ranks' share
@@ -149,6 +157,7 @@ struct ranks {
 	bool rotating;
 	unsigned int low_share;
 	unsigned int hold_ms;
+	unsigned int (*place)(struct request *rq);
 	u64 last_done_ns;
 	struct ranks_turn turn;
 	struct hrtimer timer;
@@ -171,6 +180,42 @@ void ranks_init(struct ranks *ranks, struct request_queue *q);
  * Sleeps.  Warns in the kernel log of books that don't balance.
  */
 void ranks_exit(struct ranks *ranks);
+
+/**
+ * ranks_next() - take the request that goes next
+ * @ranks: under its lock
+ *
+ * Return: a request for dispatch_request to return, or NULL: none waits, or what waits is held.
+ */
+struct request *ranks_next(struct ranks *ranks);
+
+/* The rank of an I/O priority. */
+static inline unsigned int rank_of_ioprio(unsigned int ioprio)
+{
+	enum rq_class class = rq_class(ioprio);
+
+	return class == RQ_IDLE ? RANK_IDLE : class * RANK_BE + rq_level(ioprio);
+}
+
+/*
+ * The low bits of priv[1] are the component's.  Above them is a number of RANKS_NOTE_BITS that is
+ * the elevator's while a request that went before all ranks is with the driver.
+ */
+#define RANKS_NOTE_SHIFT 40
+#define RANKS_NOTE_BITS 24
+
+/* 0, unless it was set since the request was dispatched. */
+static inline u64 ranks_note(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[1] >> RANKS_NOTE_SHIFT;
+}
+
+static inline void ranks_set_note(struct request *rq, u64 note)
+{
+	unsigned long own = (unsigned long)rq->elv.priv[1] & (BIT(RANKS_NOTE_SHIFT) - 1);
+
+	rq->elv.priv[1] = (void *)(own | note << RANKS_NOTE_SHIFT);
+}
 
 /* Operations of an elevator; see above. */
 void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# schedulers: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # full: split-token split-deadline split-noop
 # race: too
 # Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# schedulers: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # full: afq split-deadline split-noop
 # cpus: 2
 # race: too

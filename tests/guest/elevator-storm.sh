@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# modules: mq-prio cpq afq split-token split-deadline split-noop wrr
+# modules: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # race: only
 # full
 # limit: 3600
@@ -13,7 +13,7 @@ part=1
 [ ! -e /sys/kernel/debug/kcsan ] || part=50
 SWITCHES=$((10000 / part))
 UNLOADS=$((1000 / part))
-OURS="mq-prio cpq afq split-token split-deadline split-noop wrr"
+OURS="mq-prio cpq sluice afq split-token split-deadline split-noop wrr"
 RIVALS="none mq-deadline bfq kyber"
 
 # start_load: what they write they read back, until told that it is enough.

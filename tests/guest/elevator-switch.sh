@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# schedulers: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # full: afq split-token split-deadline
 # cpus: 2
 # each
@@ -32,6 +32,7 @@ change() {
 	split-deadline) set -- fsync_deadline $(($1 * 500 + 1)) read_deadline $(($1 * 50 + 1)) ;;
 	split-noop | wrr) set -- ;;
 	mq-prio) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) ;;
+	sluice) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) burst_ms $(($1 * 100)) ;;
 	cpq)
 		set -- read_expire $(($1 * 250)) write_expire $(($1 * 2500)) writes_starved $(($1 + 1)) \
 			front_merges $(($1 % 2)) fifo_batch $(($1 * 8 + 1)) async_depth $(($1 * 60 + 1)) \

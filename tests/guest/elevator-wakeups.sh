@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: mq-prio cpq afq split-token split-deadline split-noop wrr
+# schedulers: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # race: only
 # Eight processes of all priorities, two on each CPU, read and write a little and wait for one another, hundreds of times: where
 # a wakeup is lost, all wait for ever.

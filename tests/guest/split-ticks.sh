@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: afq split-token split-deadline
+# schedulers: sluice afq split-token split-deadline
 # A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 case $SCHEDULER in
 afq) tick=afq_tick ;;
+sluice) tick=slu_tick ;;
 split-token) tick=token_tick ;;
 *) tick=dl_tick ;;
 esac

@@ -1,0 +1,1084 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * sluice: I/O priorities that hold for processes, from the system call to the device
+ *
+ * Each process has a rank, by its I/O priority: RT 0-7, BE 0-7, IDLE.
+ *
+ *	reads, direct writes	wait at the block level, by rank, as ranks.h has it: the most urgent
+ *				rank first, those below it in turns that take low_share per cent
+ *	writeback, the journal	goes before all of these.  A commit may need it, whatever process
+ *				caused it; how much there can be was decided at the gates
+ *	writes, stores, fsyncs,	are admitted at the gates, before the file system has seen them
+ *	changes of names
+ *
+ * Admission has two rules.
+ *
+ * The share.  Beside a more urgent rank a rank has low_share per cent of the device's time, beside
+ * two or more low_share per cent of that.  What a call will make the device do is
+ * predicted, and spent when it becomes certain: data when it becomes dirty, the journal's part when
+ * a call demands it.  With C for that time, S for the share in per cent, the rank's next call goes
+ * after
+ *
+ *	min(C * 92 / S, 1 s)
+ *
+ * What isn't used is not saved up.  With no more urgent rank a call goes at once.
+ *
+ * The limit of dirty data.  A commit waits for dirty data that it depends on, of other processes
+ * too.  So a process that is alone has no more dirty than the device writes in burst_ms, beside
+ * others of its rank a part of that, and below a more urgent rank so little that a commit hardly
+ * notices; a rank as a whole no more than two such limits, below a more urgent one than one.  A
+ * process is taken to be there for SLU_MEMORY_MS after its last I/O.  A writer above the limit
+ * is held, and its file is written back in parts meanwhile, or others of the file system if that
+ * has nothing dirty.
+ *
+ * No call waits for another call's return, but for time and for what is written.  Of a rank whose
+ * calls are held one goes after each SLU_PATIENCE_MS, or SLU_LATE times as long if it waits for
+ * less to be dirty.  So a call is held for at most that, times the held calls of its rank.
+ *
+ * Source: the split-level paper, sections 3 and 5; docs/sluice.md has the model.
+ */
+#include "../elevator/ranks.h"
+#include "calls.h"
+#include "pace.h"
+
+#include <linux/sizes.h>
+#include <linux/slab.h>
+
+/*
+ * Per cent of the device's time, on flash too: what is written for a low rank costs a high one more
+ * than that time, when a commit of its own has to wait for it.
+ */
+#define SLU_LOW_SHARE 5
+
+/* As AFQ's, for the same reasons. */
+#define SLU_BURST_DISK_MS 1000
+#define SLU_BURST_FLASH_MS 500
+#define SLU_BURST_MS_MAX 100000
+
+/* Of a burst: what a process may have dirty beside others of its rank, or alone with a low one. */
+#define SLU_BESIDE_PART 8
+#define SLU_LOW_PART 4
+
+/* Below a more urgent rank, normalised bytes: some random accesses. */
+#define SLU_BELOW_DISK ((u64)SZ_4M)
+#define SLU_BELOW_FLASH ((u64)SZ_512K)
+
+/* A rank's limit, in limits of a process. */
+#define SLU_RANK_LIMITS 2
+
+/* For so long after its last I/O a process counts for the limit, and a rank for the share. */
+#define SLU_MEMORY_MS 1000
+#define SLU_HOLD_MS 40
+
+/* A call inside counts for so long, unless its rank does something: it may never come back. */
+#define SLU_INSIDE_MS 2000
+
+/* A rank's share is that of at most so many more urgent ones. */
+#define SLU_ABOVE_MOST 2U
+
+/* The share is a promise: calls go a little early, by what the cost may err. */
+#define SLU_PROMISE_PCT 92
+#define SLU_PERIOD_MAX_NS ((u64)NSEC_PER_SEC)
+
+/* What is held is looked at so often, and what that delays is made up for. */
+#define SLU_TICK_MS 10
+#define SLU_CREDIT_NS (2 * SLU_TICK_MS * (u64)NSEC_PER_MSEC)
+
+#define SLU_PATIENCE_MS 1000
+#define SLU_LATE 8
+
+/* A change of a name is taken to cost so much, normalised bytes: some blocks of a journal. */
+#define SLU_NAME ((u64)SZ_32K)
+
+/*
+ * In a tick so many clients are looked at, so many calls are told why they are held, and the files
+ * of so many writers are written back; of each rank so many clients are reviewed.
+ */
+#define SLU_REVIEWS 16U
+#define SLU_LOOKS 64U
+#define SLU_ANSWERS 256U
+#define SLU_WRITERS 8U
+
+/* Pages of a file are counted up to a number; a part that is written back has so many. */
+#define SLU_COUNTED 1024U
+#define SLU_PART_LEAST 16U
+#define SLU_PART_MOST 16384U
+
+/* Writeback leaves this part of the tags to reads. */
+#define SLU_READ_PART 4
+
+#define SLU_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
+#define SLU_DIRTIES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))
+
+/**
+ * struct slu_client - an account on this device
+ * @account: the account that has this place, with a reference; NULL: none has
+ * @known: in slu_data.known
+ * @ioprio: the account's, for @rank
+ * @rank: its rank
+ * @last: jiffies of its last I/O
+ * @active: that was within SLU_MEMORY_MS
+ * @bursts: it has as much dirty as it may
+ * @expected: cost of what it has dirty, normalised bytes
+ * @guess: how far off that was
+ * @paid: spent in advance, for calls that are inside
+ * @inside: calls that have gone and not returned
+ * @calls: held
+ * @went: jiffies when one of them went, or the first began to wait
+ * @waits: in its rank's @waiting while there are any
+ */
+struct slu_client {
+	struct split_account *account;
+	struct list_head known;
+	unsigned short ioprio;
+	unsigned int rank;
+	unsigned long last;
+	bool active;
+	bool bursts;
+	u64 expected;
+	struct pace_guess guess;
+	u64 paid;
+	unsigned int inside;
+	struct held_calls calls;
+	unsigned long went;
+	struct list_head waits;
+};
+
+/**
+ * struct slu_rank - the processes of a rank
+ * @waiting: clients with held calls, the one that goes next first
+ * @expected: of its clients
+ * @next_ns: its next call may go then, below a more urgent rank
+ * @latest: the client that did something last
+ * @last: jiffies when it did
+ * @other: jiffies when another one last did
+ * @inside: calls that have gone and not returned
+ * @went: jiffies when a held call went, or began to wait where none did
+ * @wrote: jiffies when a part was last written back for a writer with nothing dirty of its own
+ */
+struct slu_rank {
+	struct list_head waiting;
+	u64 expected;
+	u64 next_ns;
+	const struct slu_client *latest;
+	unsigned long last;
+	unsigned long other;
+	unsigned int inside;
+	unsigned long went;
+	unsigned long wrote;
+};
+
+/**
+ * struct slu_data - one queue's scheduler
+ * @ranks: the order of requests; its lock guards all that follows, unless it says otherwise
+ * @device: for split.h's functions
+ * @client: by account's id
+ * @known: clients with an account
+ * @rank: the ranks
+ * @active: active clients
+ * @bursts: clients that have as much dirty as they may
+ * @held: calls
+ * @pace: how long the device takes for what is written back
+ * @cost: what split_dispatch() has charged so far
+ * @writes_back: that is for the page cache or the journal
+ * @tick: looks after all that time changes, while a client is known
+ * @burst_ms: 0: no limit; read and written without the lock
+ */
+struct slu_data {
+	struct ranks ranks;
+	struct split_device *device;
+	struct slu_client *client;
+	struct list_head known;
+	struct slu_rank rank[RANKS];
+	unsigned int active;
+	unsigned int bursts;
+	unsigned int held;
+	struct pace pace;
+	u64 cost;
+	bool writes_back;
+	struct timer_list tick;
+	unsigned int burst_ms;
+};
+
+static bool slu_since(unsigned long when, unsigned int ms)
+{
+	return time_after_eq(jiffies, when + msecs_to_jiffies(ms));
+}
+
+static void slu_start_tick(struct slu_data *sluice)
+{
+	mod_timer(&sluice->tick, jiffies + msecs_to_jiffies(SLU_TICK_MS));
+}
+
+/* Clients */
+
+/* Gates are closed while there is something to decide. */
+static void slu_set_gates(struct slu_data *sluice)
+{
+	struct split_device *device = READ_ONCE(sluice->device);
+	unsigned int kinds = sluice->bursts ? SLU_DIRTIES : SPLIT_NONE;
+
+	/* What comes while it is being attached finds open gates. */
+	if (device)
+		split_close(device, sluice->active > 1 || sluice->held ? SLU_GATES : kinds);
+}
+
+static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, unsigned short ioprio)
+{
+	unsigned int rank = rank_of_ioprio(ioprio);
+
+	client->ioprio = ioprio;
+	sluice->rank[client->rank].expected -= client->expected;
+	sluice->rank[rank].expected += client->expected;
+	sluice->rank[client->rank].inside -= client->inside;
+	sluice->rank[rank].inside += client->inside;
+	if (!held_calls_none(&client->calls) && rank != client->rank) {
+		if (list_empty(&sluice->rank[rank].waiting))
+			sluice->rank[rank].went = jiffies;
+		list_move_tail(&client->waits, &sluice->rank[rank].waiting);
+	}
+	client->rank = rank;
+}
+
+static struct slu_client *slu_client(struct slu_data *sluice, struct split_account *account)
+{
+	struct slu_client *client = &sluice->client[account->id];
+	unsigned short ioprio = READ_ONCE(account->ioprio);
+
+	lockdep_assert_held(&sluice->ranks.lock);
+	if (!client->account) {
+		if (list_empty(&sluice->known))
+			slu_start_tick(sluice);
+		list_add_tail(&client->known, &sluice->known);
+		client->account = split_account_get(account);
+		client->last = jiffies;
+		client->guess = (struct pace_guess){ 0 };
+		slu_set_rank(sluice, client, ioprio);
+	} else if (client->ioprio != ioprio) {
+		slu_set_rank(sluice, client, ioprio);
+	}
+	return client;
+}
+
+static void slu_set_bursts(struct slu_data *sluice, struct slu_client *client, bool bursts)
+{
+	if (bursts == client->bursts)
+		return;
+	client->bursts = bursts;
+	sluice->bursts += bursts ? 1 : -1;
+	slu_set_gates(sluice);
+}
+
+static void slu_set_active(struct slu_data *sluice, struct slu_client *client, bool active)
+{
+	if (active == client->active)
+		return;
+	client->active = active;
+	sluice->active += active ? 1 : -1;
+	slu_set_gates(sluice);
+}
+
+/* A client does something.  Account 0 stands for many processes, and for none. */
+static void slu_be_there(struct slu_data *sluice, struct slu_client *client)
+{
+	struct slu_rank *r = &sluice->rank[client->rank];
+
+	if (client == sluice->client)
+		return;
+	if (r->latest != client)
+		r->other = r->last;
+	r->latest = client;
+	r->last = jiffies;
+	client->last = jiffies;
+	slu_set_active(sluice, client, true);
+}
+
+static void slu_forget(struct slu_data *sluice, struct slu_client *client)
+{
+	struct slu_rank *r = &sluice->rank[client->rank];
+
+	slu_set_bursts(sluice, client, false);
+	slu_set_active(sluice, client, false);
+	/* The place will be another account's. */
+	if (r->latest == client) {
+		r->other = r->last;
+		r->latest = NULL;
+	}
+	list_del_init(&client->known);
+	split_account_put(client->account);
+	client->account = NULL;
+}
+
+/* Whether a rank has something to do, or had a moment ago. */
+static bool slu_is_busy(const struct slu_data *sluice, unsigned int rank)
+{
+	const struct slu_rank *r = &sluice->rank[rank];
+	const struct rank *requests = &sluice->ranks.rank[rank];
+
+	return (r->inside && !slu_since(r->last, SLU_INSIDE_MS)) || !list_empty(&r->waiting) ||
+	       requests->set.queued || atomic_read(&requests->issued) ||
+	       atomic_read(&requests->passed) || !slu_since(r->last, SLU_HOLD_MS);
+}
+
+/* How many more urgent ranks are busy, at most SLU_ABOVE_MOST. */
+static unsigned int slu_above(const struct slu_data *sluice, unsigned int rank)
+{
+	unsigned int above = 0;
+
+	while (rank-- && above < SLU_ABOVE_MOST)
+		above += slu_is_busy(sluice, rank);
+	return above;
+}
+
+/* Whether a more urgent rank was there lately. */
+static bool slu_was_above(const struct slu_data *sluice, unsigned int rank)
+{
+	while (rank--)
+		if (!slu_since(sluice->rank[rank].last, SLU_MEMORY_MS))
+			return true;
+	return false;
+}
+
+/* Whether another client of the same rank was there lately. */
+static bool slu_was_beside(const struct slu_data *sluice, const struct slu_client *client)
+{
+	const struct slu_rank *r = &sluice->rank[client->rank];
+
+	return !slu_since(r->latest == client ? r->other : r->last, SLU_MEMORY_MS);
+}
+
+/* The share */
+
+static u64 slu_ns(const struct slu_data *sluice, u64 cost)
+{
+	return pace_ns(&sluice->pace, sluice->device, cost);
+}
+
+/* What @cost of the device's time leaves to wait for, below @above busy ranks. */
+static u64 slu_period(const struct slu_data *sluice, u64 cost, unsigned int above)
+{
+	unsigned int share = READ_ONCE(sluice->ranks.low_share);
+	u64 period = slu_ns(sluice, min_t(u64, cost, SZ_1G)) * SLU_PROMISE_PCT / share;
+
+	while (--above && period < SLU_PERIOD_MAX_NS)
+		period = period * 100 / share;
+	return min(period, SLU_PERIOD_MAX_NS);
+}
+
+/* A rank has the device do something: below a more urgent one that is of its share. */
+static void slu_spend(struct slu_data *sluice, unsigned int rank, u64 cost)
+{
+	struct slu_rank *r = &sluice->rank[rank];
+	unsigned int above = READ_ONCE(sluice->device) ? slu_above(sluice, rank) : 0;
+	u64 now;
+
+	if (!above)
+		return;
+	now = ktime_get_ns();
+	r->next_ns = max(r->next_ns, now - SLU_CREDIT_NS) + slu_period(sluice, cost, above);
+	r->next_ns = min(r->next_ns, now + SLU_PERIOD_MAX_NS);
+}
+
+/* Whether a rank has had its share. */
+static bool slu_is_spent(const struct slu_data *sluice, unsigned int rank)
+{
+	return sluice->rank[rank].next_ns > ktime_get_ns() && slu_above(sluice, rank);
+}
+
+/* What a call will cost, as far as it isn't noticed in the call. */
+static u64 slu_predict(const struct split_call *call)
+{
+	if (BIT(call->kind) & SLU_DIRTIES)
+		return call->direct ? SLU_NAME : clamp_t(u64, call->bytes, PAGE_SIZE, SZ_1G);
+	return BIT(call->kind) & SPLIT_NAMES ? SLU_NAME : 0;
+}
+
+/* The limit of dirty data */
+
+static u64 slu_below(const struct slu_data *sluice)
+{
+	return sluice->ranks.rotating ? SLU_BELOW_DISK : SLU_BELOW_FLASH;
+}
+
+/* How much a client may have dirty, as the time that the device takes for it. */
+static u64 slu_limit_ns(const struct slu_data *sluice, const struct slu_client *client)
+{
+	u64 burst_ns = READ_ONCE(sluice->burst_ms) * (u64)NSEC_PER_MSEC;
+
+	if (slu_was_above(sluice, client->rank))
+		return min(burst_ns / SLU_BESIDE_PART, slu_ns(sluice, slu_below(sluice)));
+	if (slu_was_beside(sluice, client))
+		return burst_ns / SLU_BESIDE_PART;
+	return client->rank > RANK_DEFAULT ? burst_ns / SLU_LOW_PART : burst_ns;
+}
+
+/* How long the device will take for what a client has dirty. */
+static u64 slu_dirty_ns(const struct slu_data *sluice, const struct slu_client *client, u64 cost)
+{
+	return slu_ns(sluice, pace_guess(&client->guess, cost));
+}
+
+/* Whether a client has as much dirty as it may, or its rank has. */
+static bool slu_has_burst(const struct slu_data *sluice, const struct slu_client *client)
+{
+	u64 limit_ns = slu_limit_ns(sluice, client), all_ns;
+
+	if (!READ_ONCE(sluice->burst_ms))
+		return false;
+	if (slu_dirty_ns(sluice, client, client->expected) > limit_ns)
+		return true;
+	all_ns = slu_ns(sluice, sluice->rank[client->rank].expected);
+	if (slu_was_above(sluice, client->rank) || client->rank > RANK_DEFAULT)
+		return all_ns > limit_ns;
+	return client->expected > slu_below(sluice) && all_ns > SLU_RANK_LIMITS * limit_ns;
+}
+
+/* What a client has dirty, or may have, has changed. */
+static void slu_note_dirty(struct slu_data *sluice, struct slu_client *client)
+{
+	/* What becomes dirty while the device is being attached is looked at later. */
+	if (READ_ONCE(sluice->device))
+		slu_set_bursts(sluice, client, slu_has_burst(sluice, client));
+}
+
+/* Calls */
+
+static bool slu_dirties(const struct split_call *call)
+{
+	return BIT(call->kind) & SLU_DIRTIES && !call->direct && call->inode;
+}
+
+/* Why a call must wait, if no other one does; NULL: it may go. */
+static const char *slu_reason(const struct slu_data *sluice, const struct slu_client *client,
+			      const struct split_call *call)
+{
+	if (slu_is_spent(sluice, client->rank))
+		return "rank";
+	return client->bursts && slu_dirties(call) ? "dirty" : NULL;
+}
+
+/* A call goes into the file system, and will cost so much. */
+static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct split_call *call,
+		      u64 cost)
+{
+	call->private = 1;
+	client->inside++;
+	sluice->rank[client->rank].inside++;
+	slu_spend(sluice, client->rank, cost);
+	if (BIT(call->kind) & SLU_DIRTIES)
+		client->paid += cost;
+}
+
+static void slu_hold_call(struct slu_data *sluice, struct slu_client *client,
+			  struct split_call *call, const char *reason)
+{
+	struct slu_rank *r = &sluice->rank[client->rank];
+
+	if (list_empty(&r->waiting))
+		r->went = jiffies;
+	if (held_calls_none(&client->calls)) {
+		list_add_tail(&client->waits, &r->waiting);
+		client->went = jiffies;
+	}
+	held_calls_add(&client->calls, call, reason);
+	sluice->held++;
+	slu_set_gates(sluice);
+}
+
+static void slu_unlist(struct slu_data *sluice, struct slu_client *client, struct split_call *call)
+{
+	held_calls_del(&client->calls, call);
+	if (!--sluice->held)
+		slu_set_gates(sluice);
+	if (held_calls_none(&client->calls))
+		list_del_init(&client->waits);
+}
+
+/* Lets a client's oldest held call go; another client's is next. */
+static void slu_let_go(struct slu_data *sluice, struct slu_client *client)
+{
+	struct split_call *call = held_calls_first(&client->calls);
+	struct slu_rank *r = &sluice->rank[client->rank];
+
+	r->went = jiffies;
+	client->went = jiffies;
+	slu_unlist(sluice, client, call);
+	if (!held_calls_none(&client->calls))
+		list_move_tail(&client->waits, &r->waiting);
+	slu_admit(sluice, client, call, slu_predict(call));
+	slu_be_there(sluice, client);
+	split_let_go(call);
+}
+
+/* Whether a client's calls have waited for as long as they must bear. */
+static bool slu_is_late(const struct slu_rank *r, const struct slu_client *client, bool spent)
+{
+	if (spent)
+		return slu_since(r->went, SLU_PATIENCE_MS);
+	return slu_since(client->went, SLU_LATE * SLU_PATIENCE_MS);
+}
+
+/* Lets go what needn't be held any longer of a rank. */
+static void slu_review_rank(struct slu_data *sluice, struct slu_rank *r)
+{
+	struct slu_client *client, *first = NULL;
+	unsigned int left = SLU_REVIEWS;
+	const char *reason;
+	bool spent;
+
+	while (left-- && !list_empty(&r->waiting)) {
+		client = list_first_entry(&r->waiting, struct slu_client, waits);
+		if (client == first)
+			break;
+		slu_note_dirty(sluice, client);
+		spent = slu_is_spent(sluice, client->rank);
+		reason = slu_reason(sluice, client, held_calls_first(&client->calls));
+		if (!reason || slu_is_late(r, client, spent)) {
+			slu_let_go(sluice, client);
+			continue;
+		}
+		if (spent)
+			break;
+		list_move_tail(&client->waits, &r->waiting);
+		first = first ?: client;
+	}
+}
+
+static void slu_review(struct slu_data *sluice)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&sluice->ranks.lock);
+	for (i = 0; sluice->held && i < RANKS; i++)
+		slu_review_rank(sluice, &sluice->rank[i]);
+}
+
+static bool slu_enter(void *data, struct split_call *call)
+{
+	struct slu_data *sluice = data;
+	struct slu_client *client;
+	const char *reason = NULL;
+	bool free = (call->direct && !call->durable) || split_costs_nothing(call);
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	client = slu_client(sluice, call->account);
+	if (!free)
+		slu_be_there(sluice, client);
+	slu_note_dirty(sluice, client);
+	if (!held_calls_none(&client->calls))
+		reason = "order";
+	else if (!free)
+		reason = !list_empty(&sluice->rank[client->rank].waiting) &&
+					 slu_above(sluice, client->rank)
+				 ? "rank"
+				 : slu_reason(sluice, client, call);
+	if (!reason)
+		slu_admit(sluice, client, call, free ? 0 : slu_predict(call));
+	else if (!call->nowait)
+		slu_hold_call(sluice, client, call, reason);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	return !reason;
+}
+
+static void slu_drop(void *data, struct split_call *call)
+{
+	struct slu_data *sluice = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	if (!list_empty(&call->node))
+		slu_unlist(sluice, &sluice->client[call->account->id], call);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+static void slu_leave(void *data, struct split_call *call, ssize_t result)
+{
+	struct slu_data *sluice = data;
+	struct slu_client *client;
+	unsigned long flags;
+
+	if (!call->private)
+		return;
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	client = slu_client(sluice, call->account);
+	sluice->rank[client->rank].inside--;
+	if (!--client->inside)
+		client->paid = 0;
+	slu_be_there(sluice, client);
+	slu_review(sluice);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+/* Costs */
+
+static void slu_expect(void *data, struct split_account *account, u64 cost)
+{
+	struct slu_data *sluice = data;
+	struct slu_client *client;
+	unsigned long flags;
+	u64 guess, paid;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	client = slu_client(sluice, account);
+	client->expected += cost;
+	sluice->rank[client->rank].expected += cost;
+	guess = pace_guess(&client->guess, cost);
+	paid = min(client->paid, guess);
+	client->paid -= paid;
+	slu_spend(sluice, client->rank, guess - paid);
+	slu_be_there(sluice, client);
+	slu_note_dirty(sluice, client);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+static void slu_settle(void *data, struct split_account *account, u64 cost)
+{
+	struct slu_data *sluice = data;
+	struct slu_client *client;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	client = slu_client(sluice, account);
+	client->expected -= cost;
+	sluice->rank[client->rank].expected -= cost;
+	pace_settle(&client->guess, cost);
+	slu_note_dirty(sluice, client);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+static void slu_demand(void *data, struct split_account *account, u64 cost)
+{
+	struct slu_data *sluice = data;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	slu_spend(sluice, slu_client(sluice, account)->rank, cost);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+/* What is read and written directly is of the ranks' turns. */
+static void slu_charge(void *data, struct split_account *account, u64 cost)
+{
+	struct slu_data *sluice = data;
+
+	sluice->cost += cost;
+	if (sluice->writes_back)
+		pace_charge(&slu_client(sluice, account)->guess, cost);
+}
+
+static const struct split_ops slu_ops = {
+	.name = "sluice",
+	.more = BIT(SPLIT_STORE),
+	.enter = slu_enter,
+	.drop = slu_drop,
+	.leave = slu_leave,
+	.expect = slu_expect,
+	.settle = slu_settle,
+	.demand = slu_demand,
+	.charge = slu_charge,
+};
+
+/* Requests, in the order of a request's life */
+
+/*
+ * Whether a request is one that waits by its rank: a read, or a direct write, which alone is both
+ * SYNC and IDLE and neither part of a journal nor of a flush.
+ */
+static bool slu_orders(const struct request *rq)
+{
+	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
+	const blk_opf_t other = REQ_META | REQ_PREFLUSH;
+
+	return req_op(rq) == REQ_OP_READ ||
+	       (req_op(rq) == REQ_OP_WRITE && (rq->cmd_flags & (direct | other)) == direct);
+}
+
+/* Called without locks, before a tag is allocated. */
+static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
+	unsigned int tags = sluice_nr_tags(data);
+
+	if (op_is_write(opf) && (opf & direct) != direct)
+		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
+	else
+		ranks_limit_depth(opf, data);
+}
+
+static void slu_prepare_request(struct request *rq)
+{
+	split_prepare(rq);
+	ranks_prepare_request(rq);
+}
+
+/* The rank of a request that comes.  What a task with a journal handle reads can't wait. */
+static unsigned int slu_place(struct request *rq)
+{
+	struct slu_data *sluice = rq->q->elevator->elevator_data;
+	struct slu_client *client = slu_client(sluice, split_request_account(rq));
+
+	/* What no process is known to have caused is above none of them. */
+	if (!slu_orders(rq))
+		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
+	slu_be_there(sluice, client);
+	return rank_of_ioprio(sluice_rq_ioprio(rq)) | (split_has_handle() ? RANKS_URGENT : 0);
+}
+
+static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
+				sluice_insert_t ins)
+{
+	struct slu_data *sluice = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+
+	list_for_each_entry(rq, list, queuelist)
+		split_insert(sluice->device, rq);
+	ranks_insert_requests(hctx, list, ins);
+}
+
+/* A request leaves: its causes are charged.  What is written back keeps its cost with it. */
+static void slu_pay(struct slu_data *sluice, struct request *rq)
+{
+	u64 kib;
+
+	lockdep_assert_held(&sluice->ranks.lock);
+	sluice->cost = 0;
+	sluice->writes_back = !slu_orders(rq);
+	split_dispatch(sluice->device, rq);
+	if (!sluice->writes_back) {
+		pace_other(&sluice->pace, sluice->cost);
+	} else if (rq->rq_flags & SLUICE_RQF_SCHED) {
+		kib = min_t(u64, sluice->cost >> 10, BIT(RANKS_NOTE_BITS) - 1);
+		if (!kib)
+			return;
+		ranks_set_note(rq, kib);
+		pace_write(&sluice->pace, kib << 10);
+	}
+}
+
+static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct slu_data *sluice = hctx->queue->elevator->elevator_data;
+	struct request *rq;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	rq = ranks_next(&sluice->ranks);
+	if (rq)
+		slu_pay(sluice, rq);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	if (rq)
+		rq->rq_flags |= RQF_STARTED;
+	return rq;
+}
+
+/* Called from any context, for each request that slu_prepare_request() saw. */
+static void slu_finish_request(struct request *rq)
+{
+	struct slu_data *sluice = rq->q->elevator->elevator_data;
+	unsigned long flags;
+
+	if (!slu_orders(rq) && ranks_note(rq)) {
+		spin_lock_irqsave(&sluice->ranks.lock, flags);
+		pace_written(&sluice->pace, ranks_note(rq) << 10);
+		spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	}
+	ranks_finish_request(rq);
+	split_finish(rq);
+}
+
+/* The tick */
+
+/* Return: whether a client is still known. */
+static bool slu_look_at(struct slu_data *sluice, struct slu_client *client)
+{
+	if (client->bursts)
+		slu_note_dirty(sluice, client);
+	if (!held_calls_none(&client->calls) || !slu_since(client->last, SLU_MEMORY_MS))
+		return true;
+	slu_set_active(sluice, client, false);
+	if (client->expected || client->inside)
+		return true;
+	slu_forget(sluice, client);
+	return false;
+}
+
+/*
+ * So many pages of a writer's file are a part, for which the device takes *@part_ns; if nothing of
+ * that is dirty, of all that its rank has.
+ */
+static unsigned int slu_part(const struct slu_data *sluice, const struct slu_client *client,
+			     const struct split_dirt *dirt, u64 *part_ns)
+{
+	u64 cost = dirt->dirty ? dirt->cost : sluice->rank[client->rank].expected;
+	u64 pages = (dirt->dirty ?: cost) >> PAGE_SHIFT;
+	u64 dirty_ns = slu_dirty_ns(sluice, client, cost);
+
+	*part_ns = slu_limit_ns(sluice, client) / 2;
+	if (dirty_ns > *part_ns)
+		pages = mul_u64_u64_div_u64(pages, *part_ns, dirty_ns);
+	return clamp_t(u64, pages, SLU_PART_LEAST, SLU_PART_MOST);
+}
+
+/* Whether a client's oldest held call is a writer's that has too much dirty. */
+static bool slu_may_write_back(const struct slu_client *client)
+{
+	return client->bursts && slu_dirties(held_calls_first(&client->calls));
+}
+
+/* Such a writer has some of its file written back, if not enough is being written. */
+static void slu_write_back(struct slu_data *sluice, struct slu_client *client)
+{
+	struct split_call *call = held_calls_first(&client->calls);
+	struct slu_rank *r = &sluice->rank[client->rank];
+	struct split_dirt dirt;
+	unsigned int part;
+	u64 part_ns;
+
+	split_dirt(call, SLU_COUNTED, &dirt);
+	part = slu_part(sluice, client, &dirt, &part_ns);
+	if (dirt.writing >> PAGE_SHIFT >= min(part / 2, SLU_COUNTED))
+		return;
+	if (!dirt.dirty && !slu_since(r->wrote, part_ns / NSEC_PER_MSEC))
+		return;
+	r->wrote = jiffies;
+	split_write_back(call, part);
+}
+
+/* Looks at some of the known clients, after those that it looked at in the last tick. */
+static void slu_look(struct slu_data *sluice)
+{
+	struct slu_client *client, *first = NULL;
+	unsigned int looks = SLU_LOOKS, answers = SLU_ANSWERS, writers = SLU_WRITERS;
+
+	while (looks-- && answers && !list_empty(&sluice->known)) {
+		client = list_first_entry(&sluice->known, struct slu_client, known);
+		if (client == first)
+			break;
+		if (!slu_look_at(sluice, client))
+			continue;
+		if (!held_calls_none(&client->calls)) {
+			const char *reason = client->bursts ? "dirty" : "rank";
+
+			if (slu_may_write_back(client) && writers) {
+				writers--;
+				slu_write_back(sluice, client);
+			}
+			answers = held_calls_answer(&client->calls, reason, answers);
+		}
+		if (answers)
+			list_move_tail(&client->known, &sluice->known);
+		first = first ?: client;
+	}
+}
+
+static int slu_inside(const struct slu_data *sluice)
+{
+	unsigned int i;
+	int inside = 0;
+
+	for (i = 0; i < RANKS; i++)
+		inside += atomic_read(&sluice->ranks.rank[i].issued) +
+			  atomic_read(&sluice->ranks.rank[i].passed);
+	return inside;
+}
+
+static void slu_tick(struct timer_list *timer)
+{
+	struct slu_data *sluice = container_of(timer, struct slu_data, tick);
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	pace_look(&sluice->pace, sluice->device, slu_inside(sluice));
+	slu_look(sluice);
+	slu_review(sluice);
+	if (!list_empty(&sluice->known))
+		slu_start_tick(sluice);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+/* Life of the scheduler */
+
+static void slu_depth_updated(struct request_queue *q)
+{
+	sluice_may_limit_tags(q);
+}
+
+static struct slu_data *slu_alloc(struct request_queue *q)
+{
+	struct slu_data *sluice = kzalloc_node(sizeof(*sluice), GFP_KERNEL, q->node);
+	unsigned int i;
+
+	if (!sluice)
+		return NULL;
+	sluice->client = kvcalloc(SPLIT_ACCOUNTS, sizeof(*sluice->client), GFP_KERNEL);
+	if (!sluice->client) {
+		kfree(sluice);
+		return NULL;
+	}
+	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
+		INIT_LIST_HEAD(&sluice->client[i].known);
+		INIT_LIST_HEAD(&sluice->client[i].waits);
+		held_calls_init(&sluice->client[i].calls);
+	}
+	for (i = 0; i < RANKS; i++) {
+		INIT_LIST_HEAD(&sluice->rank[i].waiting);
+		sluice->rank[i].last = jiffies - msecs_to_jiffies(SLU_MEMORY_MS);
+		sluice->rank[i].other = sluice->rank[i].last;
+	}
+	return sluice;
+}
+
+static void slu_free(struct slu_data *sluice)
+{
+	kvfree(sluice->client);
+	kfree(sluice);
+}
+
+/* Called with the queue frozen. */
+static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct slu_data *sluice = slu_alloc(q);
+	struct split_device *device;
+
+	if (!sluice)
+		return -ENOMEM;
+	ranks_init(&sluice->ranks, q);
+	sluice->ranks.place = slu_place;
+	sluice->ranks.low_share = SLU_LOW_SHARE;
+	INIT_LIST_HEAD(&sluice->known);
+	sluice->burst_ms = sluice->ranks.rotating ? SLU_BURST_DISK_MS : SLU_BURST_FLASH_MS;
+	pace_init(&sluice->pace);
+	timer_setup(&sluice->tick, slu_tick, 0);
+	device = split_attach(q, &slu_ops, sluice);
+	if (IS_ERR(device)) {
+		slu_free(sluice);
+		return PTR_ERR(device);
+	}
+	WRITE_ONCE(sluice->device, device);
+	sluice_may_limit_tags(q);
+	eq->elevator_data = sluice;
+	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
+	return 0;
+}
+
+static void slu_check_books(const struct slu_data *sluice)
+{
+	unsigned int i, bursts = 0, active = 0;
+
+	WARN_ON_ONCE(sluice->held || sluice->pace.writing);
+	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
+		bursts += sluice->client[i].bursts;
+		active += sluice->client[i].active;
+		WARN_ON_ONCE(!held_calls_none(&sluice->client[i].calls));
+	}
+	WARN_ON_ONCE(bursts != sluice->bursts || active != sluice->active);
+}
+
+/* Called with the queue frozen: every request has been finished. */
+static void slu_exit_sched(struct elevator_queue *eq)
+{
+	struct slu_data *sluice = eq->elevator_data;
+	struct slu_client *client, *next;
+
+	timer_shutdown_sync(&sluice->tick);
+	split_detach(sluice->device);
+	WRITE_ONCE(sluice->device, NULL);
+	ranks_exit(&sluice->ranks);
+	slu_check_books(sluice);
+	list_for_each_entry_safe(client, next, &sluice->known, known)
+		slu_forget(sluice, client);
+	slu_free(sluice);
+}
+
+/* Knobs */
+
+RQ_KNOB(ranks, low_share, 1, RANKS_LOW_SHARE_MAX)
+RQ_KNOB(ranks, hold_ms, 0, RANKS_HOLD_MS_MAX)
+RQ_KNOB(slu_data, burst_ms, 0, SLU_BURST_MS_MAX)
+SPLIT_COSTS_KNOB(slu_data, costs)
+
+static sluice_attr_t slu_attrs[] = {
+	RQ_KNOB_ATTR(low_share), RQ_KNOB_ATTR(hold_ms), RQ_KNOB_ATTR(burst_ms),
+	RQ_KNOB_ATTR(costs),	 __ATTR_NULL,
+};
+
+#ifdef CONFIG_BLK_DEBUG_FS
+/* debugfs .../sched/clients: a line for each that is known. */
+static int slu_clients_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct slu_data *sluice = q->elevator->elevator_data;
+	const struct slu_client *client;
+
+	seq_puts(m, "id pid rank expected limit_ns dirty_ns inside held\n");
+	spin_lock_irq(&sluice->ranks.lock);
+	list_for_each_entry(client, &sluice->known, known)
+		seq_printf(m, "%td %d %u %llu %llu %llu %u %u\n", client - sluice->client,
+			   client->account->tgid, client->rank, client->expected,
+			   slu_limit_ns(sluice, client),
+			   slu_dirty_ns(sluice, client, client->expected), client->inside,
+			   client->calls.count);
+	spin_unlock_irq(&sluice->ranks.lock);
+	return 0;
+}
+
+/* debugfs .../sched/learned: what is known of the device. */
+static int slu_learned_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+	struct slu_data *sluice = q->elevator->elevator_data;
+
+	seq_printf(m, "slow_pct %u\n", pace_pct(&sluice->pace));
+	return 0;
+}
+
+static const struct blk_mq_debugfs_attr slu_debugfs_attrs[] = {
+	{ "state", 0400, ranks_state_show },
+	{ "clients", 0400, slu_clients_show },
+	{ "learned", 0400, slu_learned_show },
+	{},
+};
+#endif
+
+SLUICE_INIT_SCHED(slu_init_sched_op, slu_init_sched)
+SLUICE_DEPTH_UPDATED(slu_depth_updated_op, slu_depth_updated)
+
+static struct elevator_type slu_type = {
+	.ops = {
+		.init_sched		= slu_init_sched_op,
+		.exit_sched		= slu_exit_sched,
+		.depth_updated		= slu_depth_updated_op,
+		.limit_depth		= slu_limit_depth,
+		.prepare_request	= slu_prepare_request,
+		.allow_merge		= split_allow_merge,
+		.insert_requests	= slu_insert_requests,
+		.has_work		= ranks_has_work,
+		.dispatch_request	= slu_dispatch_request,
+		.finish_request		= slu_finish_request,
+	},
+	.elevator_attrs = slu_attrs,
+#ifdef CONFIG_BLK_DEBUG_FS
+	.queue_debugfs_attrs = slu_debugfs_attrs,
+#endif
+	.elevator_name = "sluice",
+	.elevator_owner = THIS_MODULE,
+};
+
+static int __init slu_init(void)
+{
+	return elv_register(&slu_type);
+}
+
+static void __exit slu_exit(void)
+{
+	elv_unregister(&slu_type);
+}
+
+module_init(slu_init);
+module_exit(slu_exit);
+
+MODULE_AUTHOR("Sluice developers");
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("I/O priorities that hold for processes, a split-level policy");
+MODULE_ALIAS("sluice-iosched");
