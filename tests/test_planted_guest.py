@@ -260,6 +260,12 @@ SLUICE = (
         "sluice-calls: unable to",
     ),
     ("answers-all-at-once", "#define SLU_ANSWERS 256U", "#define SLU_ANSWERS 9999U", "split-ticks: FAIL: a tick"),
+    (
+        "direct-durable-free",
+        "(call->direct && !call->durable)",
+        "call->direct",
+        "sluice-calls: bytes durable beside commits",
+    ),
     ("no-insert-place", "\tsluice->ranks.place = slu_place;\n", "", "sluice-calls"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
