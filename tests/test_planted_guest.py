@@ -76,7 +76,7 @@ MQ_PRIO = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 RANKS = (
-    ("idle-after-hold", "\tif (!atomic_read(&r->issued))\n", "\tif (false)\n", "mq-prio-order"),
+    ("idle-after-hold", "\tif (!atomic_read(&r->issued) && ", "\tif (false && ", "mq-prio-order"),
     ("turn-never-due", "next_ns += ranks_period(ranks, cost);", "next_ns = U64_MAX;", "mq-prio-share"),
     ("one-lower-rank-only", "while (ranks->rank[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
     ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
