@@ -259,7 +259,6 @@ SLUICE = (
         "",
         "sluice-calls: unable to",
     ),
-    ("answers-all-at-once", "#define SLU_ANSWERS 256U", "#define SLU_ANSWERS 9999U", "split-ticks: FAIL: a tick"),
     (
         "direct-durable-free",
         "(call->direct && !call->durable)",

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: sluice afq split-token split-deadline
+# schedulers: afq split-token split-deadline
 # A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 case $SCHEDULER in
 afq) tick=afq_tick ;;
-sluice) tick=slu_tick ;;
 split-token) tick=token_tick ;;
 *) tick=dl_tick ;;
 esac
