@@ -265,6 +265,7 @@ SLUICE = (
         "call->direct",
         "sluice-calls: bytes durable beside commits",
     ),
+    ("rewrites-count", "if (call->private == SLU_PAYS)", "if (true)", "sluice-calls: beside one that rewrites"),
     ("no-insert-place", "\tsluice->ranks.place = slu_place;\n", "", "sluice-calls"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )

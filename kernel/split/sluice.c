@@ -14,10 +14,9 @@
  * Admission has two rules.
  *
  * The share.  Beside a more urgent rank a rank has low_share per cent of the device's time, beside
- * two or more low_share per cent of that.  What a call will make the device do is
- * predicted, and spent when it becomes certain: data when it becomes dirty, the journal's part when
- * a call demands it.  With C for that time, S for the share in per cent, the rank's next call goes
- * after
+ * two or more low_share per cent of that.  What a call will make the device do is predicted, and
+ * spent when it becomes certain: data when it becomes dirty, the journal's part when a call demands
+ * it.  With C for that time, S for the share in per cent, the rank's next call goes after
  *
  *	min(C * 92 / S, 1 s)
  *
@@ -31,9 +30,9 @@
  * is held, and its file is written back in parts meanwhile, or others of the file system if that
  * has nothing dirty.
  *
- * No call waits for another call's return, but for time and for what is written.  Of a rank whose
- * calls are held one goes after each SLU_PATIENCE_MS, or SLU_LATE times as long if it waits for
- * less to be dirty.  So a call is held for at most that, times the held calls of its rank.
+ * No call waits for another call's return, but for time and for what is written.  Of a rank that
+ * has had its share one held call goes after each SLU_PATIENCE_MS, of a process that waits for less
+ * to be dirty one after SLU_LATE times as long.
  *
  * Source: the split-level paper, sections 3 and 5; docs/sluice.md has the model.
  */
@@ -199,6 +198,9 @@ struct slu_data {
 	struct timer_list tick;
 	unsigned int burst_ms;
 };
+
+/* As ranks.h wants it. */
+static_assert(offsetof(struct slu_data, ranks) == 0);
 
 static bool slu_since(unsigned long when, unsigned int ms)
 {
@@ -457,11 +459,16 @@ static const char *slu_reason(const struct slu_data *sluice, const struct slu_cl
 	return client->bursts && slu_dirties(call) ? "dirty" : NULL;
 }
 
-/* A call goes into the file system, and will cost so much. */
+/* What a call's @private says once it has gone. */
+enum slu_gone { SLU_FREE = 1, SLU_PAYS };
+
+/* A call goes into the file system. */
 static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct split_call *call,
-		      u64 cost)
+		      bool free)
 {
-	call->private = 1;
+	u64 cost = free ? 0 : slu_predict(call);
+
+	call->private = free ? SLU_FREE : SLU_PAYS;
 	client->inside++;
 	sluice->rank[client->rank].inside++;
 	slu_spend(sluice, client->rank, cost);
@@ -505,7 +512,7 @@ static void slu_let_go(struct slu_data *sluice, struct slu_client *client)
 	slu_unlist(sluice, client, call);
 	if (!held_calls_none(&client->calls))
 		list_move_tail(&client->waits, &r->waiting);
-	slu_admit(sluice, client, call, slu_predict(call));
+	slu_admit(sluice, client, call, false);
 	slu_be_there(sluice, client);
 	split_let_go(call);
 }
@@ -574,7 +581,7 @@ static bool slu_enter(void *data, struct split_call *call)
 				 ? "rank"
 				 : slu_reason(sluice, client, call);
 	if (!reason)
-		slu_admit(sluice, client, call, free ? 0 : slu_predict(call));
+		slu_admit(sluice, client, call, free);
 	else if (!call->nowait)
 		slu_hold_call(sluice, client, call, reason);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
@@ -605,7 +612,8 @@ static void slu_leave(void *data, struct split_call *call, ssize_t result)
 	sluice->rank[client->rank].inside--;
 	if (!--client->inside)
 		client->paid = 0;
-	slu_be_there(sluice, client);
+	if (call->private == SLU_PAYS)
+		slu_be_there(sluice, client);
 	slu_review(sluice);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
