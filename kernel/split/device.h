@@ -51,6 +51,7 @@ struct split_ledger {
  * @let_go: calls that were held and let go; from here on fields are written while it is in use,
  *	    those before it are read at each gate
  * @dropped: calls that were held and left otherwise
+ * @any_writeback: a held call has other files than its own written back
  * @costs: what its I/O costs; under the elevator's mutex
  * @models: made from that; one is used
  * @head: where the last request that was dispatched ended; under the policy's lock
@@ -71,6 +72,7 @@ struct split_device {
 	struct percpu_ref refs;
 	atomic_t let_go ____cacheline_aligned_in_smp;
 	atomic_t dropped;
+	atomic_t any_writeback;
 	struct cost_device costs;
 	struct cost_model models[2];
 	struct cost_cursor head;

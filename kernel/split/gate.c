@@ -201,13 +201,22 @@ static void split_look(struct split_call *call)
 		split_escape(call);
 }
 
-/* Some of what the file system has dirty; an unmount must not wait for that. */
-static void split_start_any_writeback(struct super_block *sb, unsigned int pages)
+/*
+ * Some of what the file system has dirty; an unmount must not wait for that.  Each looks at all of
+ * the file system's dirty files, so that a device has one at a time, however many calls are held.
+ */
+static void split_start_any_writeback(const struct split_call *call, unsigned int pages)
 {
-	if (!down_read_trylock(&sb->s_umount))
+	struct split_device *device = call->device;
+	struct super_block *sb = call->sb;
+
+	if (atomic_xchg(&device->any_writeback, 1))
 		return;
-	writeback_inodes_sb_nr(sb, pages, WB_REASON_BACKGROUND);
-	up_read(&sb->s_umount);
+	if (down_read_trylock(&sb->s_umount)) {
+		writeback_inodes_sb_nr(sb, pages, WB_REASON_BACKGROUND);
+		up_read(&sb->s_umount);
+	}
+	atomic_set_release(&device->any_writeback, 0);
 }
 
 /* What fails is noted in the file, whose fsync will say so. */
@@ -217,7 +226,7 @@ static void split_start_writeback(struct split_call *call, unsigned int pages)
 
 	if (call->kind != SPLIT_FSYNC &&
 	    !mapping_tagged(call->inode->i_mapping, PAGECACHE_TAG_DIRTY)) {
-		split_start_any_writeback(call->sb, pages);
+		split_start_any_writeback(call, pages);
 		return;
 	}
 	wbc.range_start = split_range(call, &wbc.range_end);

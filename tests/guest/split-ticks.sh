@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: afq split-token split-deadline
+# schedulers: afq split-token split-deadline sluice
 # A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 case $SCHEDULER in
 afq) tick=afq_tick ;;
+sluice) tick=slu_tick ;;
 split-token) tick=token_tick ;;
 *) tick=dl_tick ;;
 esac
@@ -22,11 +23,14 @@ def work(file: int) -> None:
             os.fsync(file)
 
 threading.stack_size(65536)
+# Else each of a thousand threads that wait to run wakes up each 5 ms to ask for that, and none runs.
+sys.setswitchinterval(1)
 for number in range(int(sys.argv[1])):
     file = os.open(f"/tmp/mnt/{number + int(sys.argv[2])}", os.O_WRONLY)
     threading.Thread(target=work, args=(file,)).start()
 END
 
+ulimit -n 2048
 disk ssd
 scheduler "$SCHEDULER"
 file_system
