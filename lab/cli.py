@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: list, run, sweep, test, shell, report, compare, scheduler, worker, doctor, wrr."""
+"""The command line: list, run, sweep, test, shell, report, compare, scheduler, worker, doctor, explain, wrr."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_shell(commands)
     _add_reports(commands)
     _add_doctor(commands)
+    _add_explain(commands)
     _add_wrr(commands)
     _add_docs(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
@@ -198,6 +199,18 @@ def _add_doctor(commands: Commands) -> None:
     add.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so long (5)")
     add.add_argument("--json", action="store_true", help="print the findings as data")
     add.set_defaults(do=_doctor)
+
+
+def _add_explain(commands: Commands) -> None:
+    status = "exit status: 0 shown, 2 usage, 3 the disk could not be read"
+    add = commands.add_parser(
+        "explain", help="which process waits for which on a disk with sluice, live", epilog=status
+    )
+    add.add_argument("device", metavar="DEVICE", help="sda, /dev/sda, or a partition")
+    add.add_argument("--seconds", type=_seconds, default=2.0, metavar="N", help="between two screens (2)")
+    add.add_argument("--screens", type=_count, default=0, metavar="N", help="end after so many, else when interrupted")
+    add.add_argument("--json", action="store_true", help="print each screen as a line of data")
+    add.set_defaults(do=_explain)
 
 
 def _add_docs(commands: Commands) -> None:
@@ -374,6 +387,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from lab import doctor
 
     return doctor.run(options.device, options.seconds, options.json)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from lab import explain
+
+    return explain.run(options.device, options.seconds, options.screens, options.json)
 
 
 def _docs(options: argparse.Namespace) -> int:

@@ -140,58 +140,58 @@ class Sample:
     hidden: int
 
 
-def find(device: str, root: Path = Path("/")) -> str:
+def find(device: str, root: Path = Path("/"), command: str = "doctor") -> str:
     """The name in /sys/block of the disk that `device` (sda, /dev/sda, a partition, a link to one) is or is on.
 
     UsageError for anything that has no queue of requests of its own.
     """
-    name = _kernel_name(device, root)
+    name = _kernel_name(device, root, command)
     block = root / "sys/block"
     if name not in (path.name for path in block.glob("*")):
         parents = [path.parent.parent.name for path in block.glob("*/*/partition") if path.parent.name == name]
         if not parents:
-            raise UsageError(f"{device} is no disk or partition", f"./sluice doctor {_some_disk(root)}")
+            raise UsageError(f"{device} is no disk or partition", f"./sluice {command} {_some_disk(root)}")
         name = parents[0]
-    _refuse_stacked(block / name, root)
+    _refuse_stacked(block / name, root, command)
     return name
 
 
-def _kernel_name(device: str, root: Path) -> str:
+def _kernel_name(device: str, root: Path, command: str) -> str:
     """The kernel's name of a device that is given by name or path; a slash in a name is a ! in sysfs."""
     if "/" not in device:
         return device
     path = root / device.lstrip("/") if root != Path("/") else Path(device)
     if not path.exists():
-        raise UsageError(f"there is no {device}", f"./sluice doctor {_some_disk(root)}")
+        raise UsageError(f"there is no {device}", f"./sluice {command} {_some_disk(root)}")
     if root == Path("/") and not path.is_block_device():
-        raise UsageError(f"{device} is no block device", f"./sluice doctor {_some_disk(root)}")
+        raise UsageError(f"{device} is no block device", f"./sluice {command} {_some_disk(root)}")
     return str(path.resolve()).removeprefix(f"{(root / 'dev').resolve()}/").replace("/", "!")
 
 
-def _refuse_stacked(folder: Path, root: Path) -> None:
+def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
     """UsageError for what passes its I/O on to other disks, or takes it without a queue."""
     below = sorted({_whole(path.name, root) for path in folder.glob("slaves/*")})
     above = _requests_from(folder)
     if above:
         raise UsageError(
             f"{folder.name} gets its requests from {above}, where a scheduler orders them",
-            f"./sluice doctor {above}",
+            f"./sluice {command} {above}",
         )
     if below and not (folder / "mq").is_dir():
         raise UsageError(
             f"{folder.name} passes its I/O on to {', '.join(below)}, where a scheduler orders it",
-            f"./sluice doctor {below[0]}",
+            f"./sluice {command} {below[0]}",
         )
     if _is_loop(folder):
         file = _text(folder / "loop/backing_file")
         raise UsageError(
             f"{folder.name} is a loop device: what counts is the disk that holds its file ({file or 'it has none'})",
-            f"findmnt -no SOURCE --target {shlex.quote(file)}   and ./sluice doctor that" if file else "lsblk",
+            f"findmnt -no SOURCE --target {shlex.quote(file)}   and ./sluice {command} that" if file else "lsblk",
         )
     if not (folder / "mq").is_dir():
         raise UsageError(
             f"{folder.name} takes I/O without a queue that a scheduler could order",
-            f"./sluice doctor {_some_disk(root)}",
+            f"./sluice {command} {_some_disk(root)}",
         )
 
 

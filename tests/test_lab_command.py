@@ -151,6 +151,7 @@ def _tree(folder: Path) -> Path:
         ("list", 0, "prio-mix"),
         ("list experiments", 0, "Does a database keep its speed"),
         ("doctor nonsense", 2, "sluice: nonsense is no disk or partition\n   try: "),
+        ("explain nonsense", 2, "sluice: nonsense is no disk or partition\n   try: ./sluice explain "),
         ("", 2, "COMMAND"),
         ("frobnicate", 2, "invalid choice: 'frobnicate'"),
         ("run prio-mix --frob", 2, "unrecognized arguments: --frob"),
