@@ -81,11 +81,15 @@ class Account:
 
 @dataclass(frozen=True)
 class Look:
-    """All that is known at one moment; `names` by process, `threads` and `sleeps` by thread of a client."""
+    """All that is known at one moment; `names` by process, `threads` and `sleeps` by thread of a client.
+
+    `later` counts requests of writeback that are kept back below a more urgent rank.
+    """
 
     seconds: float
     disk: str
     low_share: int
+    later: int
     busy_ms: int
     ranks: tuple[Rank, ...]
     clients: tuple[Client, ...]
@@ -133,6 +137,7 @@ def look(name: str, root: Path = Path("/")) -> Look:
         float(_text(root / "proc/uptime").split()[0]),
         name,
         int(_text(root / "sys/block" / name / "queue/iosched/low_share")),
+        int(re.findall(r"^later (\d+)$", _text(sched / "learned"), re.MULTILINE)[0]),
         int(_text(root / "sys/block" / name / "stat").split()[9]),
         tuple(_ranks(_text(sched / "state"))),
         clients,
@@ -312,7 +317,8 @@ def screen(before: Look, now: Look) -> str:
     found = rows(before, now)
     table = [HEAD, *map(_cells, found)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [f"{now.disk}: {SCHEDULER}, low_share {now.low_share} %, busy {busy:.0f} %", "", _line(HEAD, widths)]
+    kept = f", {now.later} requests of writeback kept back" if now.later else ""
+    lines = [f"{now.disk}: {SCHEDULER}, low_share {now.low_share} %, busy {busy:.0f} %{kept}", "", _line(HEAD, widths)]
     for row, cells in zip(found, table[1:], strict=True):
         lines += [_line(cells, widths), *(f"    waits: {wait}" for wait in row.waits)]
     lines += ["", "rank     queued  in the device"]

@@ -80,6 +80,7 @@ FILES = {
     "sys/kernel/debug/block/sda/sched/state": "rank queued issued oldest_ns max_wait_ns limit mib_ns\n"
     + "".join(f"{rank} {int(rank == 12)} 0 0 0 1 0\n" for rank in range(17))
     + "turns 9 issued 0 cost_ns 1 stay_ns 1\n",
+    "sys/kernel/debug/block/sda/sched/learned": "slow_pct 104\nlater 3\npieces 1\n",
     "sys/kernel/debug/split/held": """sda write pid=301 comm=a copy ms=250 reason=dirty
 sda write pid=300 comm=a copy ms=40 reason=order
 sdb write pid=100 comm=a copy ms=1 reason=rank
@@ -132,7 +133,7 @@ def test_what_waits_names_what_it_waits_for(tmp_path: Path) -> None:
 
 def test_the_screen_has_a_line_for_each(tmp_path: Path) -> None:
     lines = explain.screen(*looks(tmp_path)).splitlines()
-    assert lines[0] == "sda: sluice, low_share 5 %, busy 50 %"
+    assert lines[0] == "sda: sluice, low_share 5 %, busy 50 %, 3 requests of writeback kept back"
     assert [line.split("  ")[0] for line in lines[3:] if not line.startswith("    ")][:3] == [
         "postgres 100",
         "cgroup (account 2)",

@@ -268,6 +268,26 @@ SLUICE = (
     ),
     ("rewrites-count", "if (call->private == SLU_PAYS)", "if (true)", "sluice-calls: beside one that rewrites"),
     ("no-insert-place", "\tsluice->ranks.place = slu_place;\n", "", "sluice-calls"),
+    (
+        "pieces-at-once",
+        "return client != sluice->client && slu_above(sluice, client->rank);",
+        "return false;",
+        "sluice-pieces: pieces were inside the device at once",
+    ),
+    ("pieces-as-large", "? min(sluice->max_sectors, SLU_PIECE_SECTORS)", "? sluice->max_sectors", "sluice-pieces"),
+    (
+        "no-room-again",
+        "\t\tWRITE_ONCE(sluice->room_ns, min(sluice->room_ns + SLU_ROOM_NS, SLU_ROOM_NS));\n",
+        "\t\t;\n",
+        f"sluice-pieces: FAIL: hardly anything|{HANGS}",
+    ),
+    ("limit-stays", "\tslu_set_pieces(sluice, false);\n", "", "sluice-pieces: FAIL: without the scheduler"),
+    (
+        "own-limit-lost",
+        "\tif (*sectors != sluice->set_sectors)\n\t\tsluice->max_sectors = *sectors;\n",
+        "",
+        "sluice-pieces: FAIL: a limit of 64 KiB",
+    ),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 TOKEN = (

@@ -7,7 +7,8 @@
  *	reads, direct writes	wait at the block level, by rank, as ranks.h has it: the most urgent
  *				rank first, those below it in turns that take low_share per cent
  *	writeback, the journal	goes before all of these.  A commit may need it, whatever process
- *				caused it; how much there can be was decided at the gates
+ *				caused it; how much there can be was decided at the gates.  What no
+ *				commit asked for yet goes piece by piece below a more urgent rank
  *	writes, stores, fsyncs,	are admitted at the gates, before the file system has seen them
  *	changes of names
  *
@@ -83,6 +84,9 @@
 #define SLU_TICK_MS 10
 #define SLU_CREDIT_NS (2 * SLU_TICK_MS * (u64)NSEC_PER_MSEC)
 
+/* Half of the device's time is for what is kept back below a more urgent rank. */
+#define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / 2)
+
 #define SLU_PATIENCE_MS 1000
 #define SLU_LATE 8
 
@@ -105,6 +109,15 @@
 
 /* Writeback leaves this part of the tags to reads. */
 #define SLU_READ_PART 4
+
+/*
+ * While ranks compete for flash no request is larger, as in ranks.c: what no other rank can
+ * interrupt.  So much the page cache reads ahead.
+ */
+#define SLU_PIECE_SECTORS (128U * 1024 >> SECTOR_SHIFT)
+
+/* In a request's note: it is one of @pieces. */
+#define SLU_NOTE_PIECE BIT_ULL(RANKS_NOTE_BITS - 1)
 
 #define SLU_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
 #define SLU_DIRTIES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))
@@ -177,6 +190,11 @@ struct slu_rank {
  * @active: active clients
  * @bursts: clients that have as much dirty as they may
  * @held: calls
+ * @later: writeback that no commit asked for, below a more urgent rank, in order
+ * @pieces: such requests with the driver
+ * @room_ns: the device's time for more of them; read without the lock
+ * @max_sectors: of the queue's requests, while no ranks compete
+ * @set_sectors: what the queue was last given
  * @pace: how long the device takes for what is written back
  * @cost: what split_dispatch() has charged so far
  * @writes_back: that is for the page cache or the journal
@@ -192,6 +210,11 @@ struct slu_data {
 	unsigned int active;
 	unsigned int bursts;
 	unsigned int held;
+	struct list_head later;
+	unsigned int pieces;
+	s64 room_ns;
+	unsigned int max_sectors;
+	unsigned int set_sectors;
 	struct pace pace;
 	u64 cost;
 	bool writes_back;
@@ -733,6 +756,39 @@ static unsigned int slu_place(struct request *rq)
 	return rank_of_ioprio(sluice_rq_ioprio(rq)) | (split_has_handle() ? RANKS_URGENT : 0);
 }
 
+/* Whether a request is writeback that no commit asked for, and a more urgent rank is busy. */
+static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
+{
+	const blk_opf_t needed = REQ_SYNC | REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA;
+	struct slu_client *client;
+
+	lockdep_assert_held(&sluice->ranks.lock);
+	if (req_op(rq) != REQ_OP_WRITE || rq->cmd_flags & needed ||
+	    !(rq->rq_flags & SLUICE_RQF_SCHED))
+		return false;
+	client = slu_client(sluice, split_request_account(rq));
+	return client != sluice->client && slu_above(sluice, client->rank);
+}
+
+/* Keeps back what may wait. */
+static void slu_put_off(struct slu_data *sluice, struct list_head *list)
+{
+	struct request *rq, *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	list_for_each_entry_safe(rq, next, list, queuelist)
+		if (slu_may_wait(sluice, rq))
+			list_move_tail(&rq->queuelist, &sluice->later);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
+/* Whether the next piece of @later may go.  With or without the lock. */
+static bool slu_has_room(const struct slu_data *sluice)
+{
+	return !list_empty_careful(&sluice->later) && READ_ONCE(sluice->room_ns) > 0;
+}
+
 static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 				sluice_insert_t ins)
 {
@@ -741,10 +797,30 @@ static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 
 	list_for_each_entry(rq, list, queuelist)
 		split_insert(sluice->device, rq);
+	/* What the driver gave back is inside the device still. */
+	if (!sluice_insert_at_head(ins))
+		slu_put_off(sluice, list);
 	ranks_insert_requests(hctx, list, ins);
 }
 
-/* A request leaves: its causes are charged.  What is written back keeps its cost with it. */
+/* Of what was kept back the next piece goes before all ranks. */
+static void slu_take_later(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
+{
+	unsigned long flags;
+	LIST_HEAD(list);
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	if (slu_has_room(sluice))
+		list_move(sluice->later.next, &list);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	if (!list_empty(&list))
+		ranks_insert_requests(hctx, &list, 0);
+}
+
+/*
+ * A request leaves: its causes are charged.  What is written back keeps its cost with it, in KiB,
+ * and whether that is one of a piece.
+ */
 static void slu_pay(struct slu_data *sluice, struct request *rq)
 {
 	u64 kib;
@@ -756,12 +832,22 @@ static void slu_pay(struct slu_data *sluice, struct request *rq)
 	if (!sluice->writes_back) {
 		pace_other(&sluice->pace, sluice->cost);
 	} else if (rq->rq_flags & SLUICE_RQF_SCHED) {
-		kib = min_t(u64, sluice->cost >> 10, BIT(RANKS_NOTE_BITS) - 1);
+		kib = min_t(u64, sluice->cost >> 10, SLU_NOTE_PIECE - 1);
 		if (!kib)
 			return;
-		ranks_set_note(rq, kib);
 		pace_write(&sluice->pace, kib << 10);
+		if (slu_may_wait(sluice, rq)) {
+			sluice->pieces++;
+			WRITE_ONCE(sluice->room_ns, sluice->room_ns - slu_ns(sluice, kib << 10));
+			kib |= SLU_NOTE_PIECE;
+		}
+		ranks_set_note(rq, kib);
 	}
+}
+
+static bool slu_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	return ranks_has_work(hctx) || slu_has_room(hctx->queue->elevator->elevator_data);
 }
 
 static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -770,6 +856,8 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct request *rq;
 	unsigned long flags;
 
+	if (slu_has_room(sluice))
+		slu_take_later(hctx, sluice);
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	rq = ranks_next(&sluice->ranks);
 	if (rq)
@@ -780,19 +868,62 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	return rq;
 }
 
+/* What was written back is done. */
+static void slu_written(struct slu_data *sluice, u64 note)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	pace_written(&sluice->pace, (note & (SLU_NOTE_PIECE - 1)) << 10);
+	sluice->pieces -= !!(note & SLU_NOTE_PIECE);
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+}
+
 /* Called from any context, for each request that slu_prepare_request() saw. */
 static void slu_finish_request(struct request *rq)
 {
-	struct slu_data *sluice = rq->q->elevator->elevator_data;
-	unsigned long flags;
-
-	if (!slu_orders(rq) && ranks_note(rq)) {
-		spin_lock_irqsave(&sluice->ranks.lock, flags);
-		pace_written(&sluice->pace, ranks_note(rq) << 10);
-		spin_unlock_irqrestore(&sluice->ranks.lock, flags);
-	}
+	if (!slu_orders(rq) && ranks_note(rq))
+		slu_written(rq->q->elevator->elevator_data, ranks_note(rq));
 	ranks_finish_request(rq);
 	split_finish(rq);
+}
+
+/* Once the pieces inside are done there is room for more.  Return: whether some may go. */
+static bool slu_make_room(struct slu_data *sluice)
+{
+	if (!sluice->pieces)
+		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns + SLU_ROOM_NS, SLU_ROOM_NS));
+	return slu_has_room(sluice);
+}
+
+/*
+ * The queue's requests are pieces while ranks compete for flash.  A limit that was changed
+ * meanwhile is the user's.
+ */
+static void slu_set_pieces(struct slu_data *sluice, bool pieces)
+{
+	unsigned int *sectors = &sluice->ranks.q->limits.max_sectors;
+
+	if (*sectors != sluice->set_sectors)
+		sluice->max_sectors = *sectors;
+	sluice->set_sectors = pieces ? min(sluice->max_sectors, SLU_PIECE_SECTORS)
+				     : sluice->max_sectors;
+	if (*sectors != sluice->set_sectors)
+		WRITE_ONCE(*sectors, sluice->set_sectors);
+}
+
+/* Whether several ranks did something lately, have calls that wait or data to be written back. */
+static bool slu_ranks_compete(const struct slu_data *sluice)
+{
+	unsigned int i, there = 0;
+
+	for (i = 0; i < RANKS; i++) {
+		const struct slu_rank *r = &sluice->rank[i];
+
+		there += !slu_since(r->last, SLU_MEMORY_MS) || !list_empty(&r->waiting) ||
+			 r->expected > slu_below(sluice);
+	}
+	return there > 1;
 }
 
 /* The tick */
@@ -895,14 +1026,20 @@ static void slu_tick(struct timer_list *timer)
 {
 	struct slu_data *sluice = container_of(timer, struct slu_data, tick);
 	unsigned long flags;
+	bool run;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	pace_look(&sluice->pace, sluice->device, slu_inside(sluice));
+	if (!sluice->ranks.rotating)
+		slu_set_pieces(sluice, slu_ranks_compete(sluice));
+	run = slu_make_room(sluice);
 	slu_look(sluice);
 	slu_review(sluice);
 	if (!list_empty(&sluice->known))
 		slu_start_tick(sluice);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	if (run)
+		blk_mq_run_hw_queues(sluice->ranks.q, true);
 }
 
 /* Life of the scheduler */
@@ -955,6 +1092,9 @@ static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	sluice->ranks.place = slu_place;
 	sluice->ranks.low_share = SLU_LOW_SHARE;
 	INIT_LIST_HEAD(&sluice->known);
+	INIT_LIST_HEAD(&sluice->later);
+	sluice->max_sectors = queue_max_sectors(q);
+	sluice->set_sectors = sluice->max_sectors;
 	sluice->burst_ms = sluice->ranks.rotating ? SLU_BURST_DISK_MS : SLU_BURST_FLASH_MS;
 	pace_init(&sluice->pace);
 	timer_setup(&sluice->tick, slu_tick, 0);
@@ -975,6 +1115,7 @@ static void slu_check_books(const struct slu_data *sluice)
 	unsigned int i, bursts = 0, active = 0;
 
 	WARN_ON_ONCE(sluice->held || sluice->pace.writing);
+	WARN_ON_ONCE(!list_empty(&sluice->later) || sluice->pieces);
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		bursts += sluice->client[i].bursts;
 		active += sluice->client[i].active;
@@ -990,6 +1131,7 @@ static void slu_exit_sched(struct elevator_queue *eq)
 	struct slu_client *client, *next;
 
 	timer_shutdown_sync(&sluice->tick);
+	slu_set_pieces(sluice, false);
 	split_detach(sluice->device);
 	WRITE_ONCE(sluice->device, NULL);
 	ranks_exit(&sluice->ranks);
@@ -1031,13 +1173,20 @@ static int slu_clients_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-/* debugfs .../sched/learned: what is known of the device. */
+/* debugfs .../sched/learned: what is known of the device, and what of writeback is kept back. */
 static int slu_learned_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 	struct slu_data *sluice = q->elevator->elevator_data;
+	const struct request *rq;
+	unsigned int later = 0;
 
-	seq_printf(m, "slow_pct %u\n", pace_pct(&sluice->pace));
+	spin_lock_irq(&sluice->ranks.lock);
+	list_for_each_entry(rq, &sluice->later, queuelist)
+		later++;
+	seq_printf(m, "slow_pct %u\nlater %u\npieces %u\n", pace_pct(&sluice->pace), later,
+		   sluice->pieces);
+	spin_unlock_irq(&sluice->ranks.lock);
 	return 0;
 }
 
@@ -1061,7 +1210,7 @@ static struct elevator_type slu_type = {
 		.prepare_request	= slu_prepare_request,
 		.allow_merge		= split_allow_merge,
 		.insert_requests	= slu_insert_requests,
-		.has_work		= ranks_has_work,
+		.has_work		= slu_has_work,
 		.dispatch_request	= slu_dispatch_request,
 		.finish_request		= slu_finish_request,
 	},

@@ -14,7 +14,7 @@ esac
 
 # threads.py THREADS FIRST [fsync]: each writes to a file of its own, and makes that durable.
 cat >/tmp/threads.py <<'END'
-import os, sys, threading
+import os, resource, sys, threading
 
 def work(file: int) -> None:
     while True:
@@ -23,6 +23,7 @@ def work(file: int) -> None:
             os.fsync(file)
 
 threading.stack_size(65536)
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
 # Else each of a thousand threads that wait to run wakes up each 5 ms to ask for that, and none runs.
 sys.setswitchinterval(1)
 for number in range(int(sys.argv[1])):
@@ -30,7 +31,6 @@ for number in range(int(sys.argv[1])):
     threading.Thread(target=work, args=(file,)).start()
 END
 
-ulimit -n 2048
 disk ssd
 scheduler "$SCHEDULER"
 file_system

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# modules: sluice
+# Beside commits of best effort 0 the writeback of an idle copy goes in pieces of 128 KiB, one after the other, unless a commit
+# asked for it; alone it goes as before. The queue has its own limits again, and what was kept back is on the disk.
+. ./lib.sh
+
+tracing=/sys/kernel/tracing
+limit=128
+
+# watch SECONDS: what becomes of the copy's writeback meanwhile, as "REQUESTS LARGEST_KIB MOST_INSIDE".
+watch() {
+	echo >$tracing/trace
+	echo 1 >$tracing/tracing_on
+	sleep "$1"
+	echo 0 >$tracing/tracing_on
+	cp $tracing/trace /out/trace
+	# "... block_rq_issue: 259,3 W 131072 () 1000 + 256 none,0,0 [kworker]"; a commit's are WS.
+	awk '/ block_rq_(issue|complete): / {
+			for (i = 1; i <= NF; i++)
+				if ($i == "+") { sector = $(i - 1); sectors = $(i + 1) }
+			if ($0 ~ /block_rq_issue: [0-9]+,[0-9]+ W /) {
+				count++
+				if (sectors > largest) largest = sectors
+				if (!(sector in inside)) now++
+				inside[sector] = 1
+				if (now > most) most = now
+			} else if ($0 ~ /block_rq_complete/ && sector in inside) {
+				delete inside[sector]
+				now--
+			}
+		}
+		END { print count + 0, largest / 2, most + 0 }' $tracing/trace
+}
+
+load xfs
+disk ssd
+scheduler sluice
+mkfs.xfs -q "$DEV"
+mkdir -p /tmp/mnt
+mount "$DEV" /tmp/mnt
+own=$(cat "$Q/max_sectors_kb")
+[ "$own" -gt "$limit" ] || fail "requests have $own KiB at most before anything begins"
+for event in issue complete; do
+	echo 1 >$tracing/events/block/block_rq_$event/enable
+done
+echo 0 >$tracing/tracing_on
+echo 8192 >$tracing/buffer_size_kb
+
+ionice -c 3 fio --name=copy --directory=/tmp/mnt --rw=write --bs=1m --size=40m --time_based=1 --runtime=600 --output=/dev/null &
+fio --name=log --directory=/tmp/mnt --rw=write --bs=8k --size=8m --fdatasync=1 --prio=0 --time_based=1 --runtime=600 \
+	--output=/dev/null &
+sleep 3
+beside=$(watch 6)
+[ "$(cat "$Q/max_sectors_kb")" = $limit ] || fail "beside commits requests have $(cat "$Q/max_sectors_kb") KiB at most"
+echo "beside: $beside"
+# shellcheck disable=SC2086
+set -- $beside
+[ "$1" -ge 10 ] || fail "hardly anything is written back: $beside"
+[ "$2" -le $limit ] || fail "beside commits a request of $2 KiB was written back"
+[ "$3" -le 2 ] || fail "$3 pieces were inside the device at once"
+
+pkill -f -KILL name=log
+sleep 2
+alone=$(watch 3)
+echo "alone: $alone"
+[ "$(cat "$Q/max_sectors_kb")" = "$own" ] || fail "alone requests have $(cat "$Q/max_sectors_kb") KiB at most, not $own"
+# shellcheck disable=SC2086
+set -- $alone
+[ "$2" -gt $limit ] || fail "alone no request is larger than $2 KiB"
+
+# A limit that is set while ranks compete stays; so does that of before, when the scheduler goes meanwhile.
+fio --name=log --directory=/tmp/mnt --rw=write --bs=8k --size=8m --fdatasync=1 --prio=0 --time_based=1 --runtime=600 \
+	--output=/dev/null &
+sleep 2
+[ "$(cat "$Q/max_sectors_kb")" = $limit ] || fail "beside commits anew requests have $(cat "$Q/max_sectors_kb") KiB at most"
+echo none >"$Q/scheduler"
+[ "$(cat "$Q/max_sectors_kb")" = "$own" ] || fail "without the scheduler requests have $(cat "$Q/max_sectors_kb") KiB at most"
+echo sluice >"$Q/scheduler"
+sleep 2
+echo 64 >"$Q/max_sectors_kb"
+sleep 1
+echo none >"$Q/scheduler"
+[ "$(cat "$Q/max_sectors_kb")" = 64 ] || fail "a limit of 64 KiB that was set became $(cat "$Q/max_sectors_kb")"
+pkill -KILL fio
+while pgrep fio >/dev/null; do sleep 0.1; done
+umount /tmp/mnt
+xfs_repair -n "$DEV" || fail "the file system is not whole"
+expect_dmesg_clean
