@@ -41,6 +41,7 @@
 #include "calls.h"
 #include "pace.h"
 
+#include <linux/magic.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
@@ -71,7 +72,7 @@
 #define SLU_HOLD_MS 40
 
 /* A call inside counts for so long, unless its rank does something: it may never come back. */
-#define SLU_INSIDE_MS 2000
+#define SLU_INSIDE_MS 10000
 
 /* A rank's share is that of at most so many more urgent ones. */
 #define SLU_ABOVE_MOST 2U
@@ -84,8 +85,12 @@
 #define SLU_TICK_MS 10
 #define SLU_CREDIT_NS (2 * SLU_TICK_MS * (u64)NSEC_PER_MSEC)
 
-/* Half of the device's time is for what is kept back below a more urgent rank. */
-#define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / 2)
+/*
+ * A quarter of the device's time is for what is kept back below a more urgent rank: more than the
+ * largest usual share, so that not this decides how much a rank has, and little for the drive's
+ * buffer to hold when a commit flushes it.
+ */
+#define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / 4)
 
 #define SLU_PATIENCE_MS 1000
 #define SLU_LATE 8
@@ -107,8 +112,9 @@
 #define SLU_PART_LEAST 16U
 #define SLU_PART_MOST 16384U
 
-/* Writeback leaves this part of the tags to reads. */
+/* Writes leave this part of the tags to reads; writeback that no commit asked for has this part. */
 #define SLU_READ_PART 4
+#define SLU_LATER_PART 2
 
 /*
  * While ranks compete for flash no request is larger, as in ranks.c: what no other rank can
@@ -137,6 +143,7 @@
  * @inside: calls that have gone and not returned
  * @calls: held
  * @went: jiffies when one of them went, or the first began to wait
+ * @later: requests on slu_data.later
  * @waits: in its rank's @waiting while there are any
  */
 struct slu_client {
@@ -153,6 +160,7 @@ struct slu_client {
 	unsigned int inside;
 	struct held_calls calls;
 	unsigned long went;
+	unsigned int later;
 	struct list_head waits;
 };
 
@@ -191,8 +199,11 @@ struct slu_rank {
  * @bursts: clients that have as much dirty as they may
  * @held: calls
  * @later: writeback that no commit asked for, below a more urgent rank, in order
- * @pieces: such requests with the driver
+ * @piece: of these the one that goes next, and is not on it any more; read without the lock
+ * @pieces: of these with the driver
  * @room_ns: the device's time for more of them; read without the lock
+ * @commits: calls inside that want to be durable, where a commit writes data of others first
+ * @mounted: a file system is on the disk itself
  * @max_sectors: of the queue's requests, while no ranks compete
  * @set_sectors: what the queue was last given
  * @pace: how long the device takes for what is written back
@@ -211,8 +222,11 @@ struct slu_data {
 	unsigned int bursts;
 	unsigned int held;
 	struct list_head later;
+	struct request *piece;
 	unsigned int pieces;
 	s64 room_ns;
+	unsigned int commits;
+	bool mounted;
 	unsigned int max_sectors;
 	unsigned int set_sectors;
 	struct pace pace;
@@ -257,6 +271,11 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 	sluice->rank[rank].expected += client->expected;
 	sluice->rank[client->rank].inside -= client->inside;
 	sluice->rank[rank].inside += client->inside;
+	if (rank != client->rank && sluice->rank[client->rank].latest == client) {
+		/* What it did is not another process's beside it. */
+		sluice->rank[client->rank].last = sluice->rank[client->rank].other;
+		sluice->rank[client->rank].latest = NULL;
+	}
 	if (!held_calls_none(&client->calls) && rank != client->rank) {
 		if (list_empty(&sluice->rank[rank].waiting))
 			sluice->rank[rank].went = jiffies;
@@ -450,6 +469,8 @@ static bool slu_has_burst(const struct slu_data *sluice, const struct slu_client
 
 	if (!READ_ONCE(sluice->burst_ms))
 		return false;
+	if (client->later)
+		return true;
 	if (slu_dirty_ns(sluice, client, client->expected) > limit_ns)
 		return true;
 	all_ns = slu_ns(sluice, sluice->rank[client->rank].expected);
@@ -483,7 +504,16 @@ static const char *slu_reason(const struct slu_data *sluice, const struct slu_cl
 }
 
 /* What a call's @private says once it has gone. */
-enum slu_gone { SLU_FREE = 1, SLU_PAYS };
+#define SLU_GONE BIT(0)
+#define SLU_PAYS BIT(1)
+#define SLU_COMMITS BIT(2)
+
+/* Whether a call waits for a commit that writes data of others first. */
+static bool slu_commits(const struct split_call *call)
+{
+	return (call->durable || BIT(call->kind) & SPLIT_DURABLE) &&
+	       call->sb->s_magic == EXT4_SUPER_MAGIC;
+}
 
 /* A call goes into the file system. */
 static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct split_call *call,
@@ -491,7 +521,13 @@ static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct
 {
 	u64 cost = free ? 0 : slu_predict(call);
 
-	call->private = free ? SLU_FREE : SLU_PAYS;
+	call->private = SLU_GONE;
+	if (!free)
+		call->private |= SLU_PAYS;
+	if (slu_commits(call)) {
+		call->private |= SLU_COMMITS;
+		sluice->commits++;
+	}
 	client->inside++;
 	sluice->rank[client->rank].inside++;
 	slu_spend(sluice, client->rank, cost);
@@ -592,6 +628,7 @@ static bool slu_enter(void *data, struct split_call *call)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	sluice->mounted = true;
 	client = slu_client(sluice, call->account);
 	if (!free)
 		slu_be_there(sluice, client);
@@ -635,8 +672,10 @@ static void slu_leave(void *data, struct split_call *call, ssize_t result)
 	sluice->rank[client->rank].inside--;
 	if (!--client->inside)
 		client->paid = 0;
-	if (call->private == SLU_PAYS)
+	if (call->private & SLU_PAYS)
 		slu_be_there(sluice, client);
+	if (call->private & SLU_COMMITS)
+		sluice->commits--;
 	slu_review(sluice);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
@@ -712,6 +751,9 @@ static const struct split_ops slu_ops = {
 
 /* Requests, in the order of a request's life */
 
+/* What has one of these may be what a commit waits for. */
+#define SLU_NEEDED (REQ_SYNC | REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA)
+
 /*
  * Whether a request is one that waits by its rank: a read, or a direct write, which alone is both
  * SYNC and IDLE and neither part of a journal nor of a flush.
@@ -731,7 +773,9 @@ static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
 	unsigned int tags = sluice_nr_tags(data);
 
-	if (op_is_write(opf) && (opf & direct) != direct)
+	if (op_is_write(opf) && !(opf & SLU_NEEDED))
+		sluice_limit_tags(data, tags / SLU_LATER_PART);
+	else if (op_is_write(opf) && (opf & direct) != direct)
 		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
 	else
 		ranks_limit_depth(opf, data);
@@ -759,11 +803,10 @@ static unsigned int slu_place(struct request *rq)
 /* Whether a request is writeback that no commit asked for, and a more urgent rank is busy. */
 static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 {
-	const blk_opf_t needed = REQ_SYNC | REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA;
 	struct slu_client *client;
 
 	lockdep_assert_held(&sluice->ranks.lock);
-	if (req_op(rq) != REQ_OP_WRITE || rq->cmd_flags & needed ||
+	if (req_op(rq) != REQ_OP_WRITE || rq->cmd_flags & SLU_NEEDED ||
 	    !(rq->rq_flags & SLUICE_RQF_SCHED))
 		return false;
 	client = slu_client(sluice, split_request_account(rq));
@@ -777,16 +820,13 @@ static void slu_put_off(struct slu_data *sluice, struct list_head *list)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	list_for_each_entry_safe(rq, next, list, queuelist)
-		if (slu_may_wait(sluice, rq))
-			list_move_tail(&rq->queuelist, &sluice->later);
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		if (!slu_may_wait(sluice, rq))
+			continue;
+		list_move_tail(&rq->queuelist, &sluice->later);
+		slu_client(sluice, split_request_account(rq))->later++;
+	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
-}
-
-/* Whether the next piece of @later may go.  With or without the lock. */
-static bool slu_has_room(const struct slu_data *sluice)
-{
-	return !list_empty_careful(&sluice->later) && READ_ONCE(sluice->room_ns) > 0;
 }
 
 static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
@@ -803,29 +843,68 @@ static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	ranks_insert_requests(hctx, list, ins);
 }
 
-/* Of what was kept back the next piece goes before all ranks. */
-static void slu_take_later(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
+/*
+ * Whether the next piece of @later may go: there is room, or the queue is being frozen, which waits
+ * for all of it.  With or without the lock.
+ */
+static bool slu_has_room(const struct slu_data *sluice)
 {
+	return !list_empty_careful(&sluice->later) && !READ_ONCE(sluice->piece) &&
+	       (READ_ONCE(sluice->room_ns) > 0 ||
+		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
+}
+
+/* Of what is kept back the first of the most urgent rank; there is some. */
+static struct request *slu_next_piece(struct slu_data *sluice)
+{
+	struct request *rq, *best = NULL;
+	unsigned int rank = RANKS;
+
+	list_for_each_entry(rq, &sluice->later, queuelist) {
+		const struct slu_client *client = slu_client(sluice, split_request_account(rq));
+
+		if (client->rank < rank) {
+			rank = client->rank;
+			best = rq;
+		}
+	}
+	return best;
+}
+
+/* The next piece goes before all ranks, once what else goes before them has gone. */
+static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
+{
+	struct slu_client *client;
+	struct request *rq = NULL;
 	unsigned long flags;
 	LIST_HEAD(list);
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	if (slu_has_room(sluice))
-		list_move(sluice->later.next, &list);
+	if (slu_has_room(sluice) && list_empty(&sluice->ranks.urgent)) {
+		rq = slu_next_piece(sluice);
+		client = slu_client(sluice, split_request_account(rq));
+		client->later--;
+		slu_note_dirty(sluice, client);
+		list_move(&rq->queuelist, &list);
+		WRITE_ONCE(sluice->piece, rq);
+	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
-	if (!list_empty(&list))
+	if (rq)
 		ranks_insert_requests(hctx, &list, 0);
 }
 
 /*
  * A request leaves: its causes are charged.  What is written back keeps its cost with it, in KiB,
- * and whether that is one of a piece.
+ * and whether it is a piece.
  */
 static void slu_pay(struct slu_data *sluice, struct request *rq)
 {
+	bool piece = rq == sluice->piece;
 	u64 kib;
 
 	lockdep_assert_held(&sluice->ranks.lock);
+	if (piece)
+		WRITE_ONCE(sluice->piece, NULL);
 	sluice->cost = 0;
 	sluice->writes_back = !slu_orders(rq);
 	split_dispatch(sluice->device, rq);
@@ -836,7 +915,7 @@ static void slu_pay(struct slu_data *sluice, struct request *rq)
 		if (!kib)
 			return;
 		pace_write(&sluice->pace, kib << 10);
-		if (slu_may_wait(sluice, rq)) {
+		if (piece) {
 			sluice->pieces++;
 			WRITE_ONCE(sluice->room_ns, sluice->room_ns - slu_ns(sluice, kib << 10));
 			kib |= SLU_NOTE_PIECE;
@@ -857,7 +936,7 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	if (slu_has_room(sluice))
-		slu_take_later(hctx, sluice);
+		slu_take_piece(hctx, sluice);
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	rq = ranks_next(&sluice->ranks);
 	if (rq)
@@ -868,30 +947,50 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	return rq;
 }
 
-/* What was written back is done. */
-static void slu_written(struct slu_data *sluice, u64 note)
+/*
+ * What was written back is done.  A commit that may need what is kept back waits for no more than
+ * that.  Return: whether the next piece may go.
+ */
+static bool slu_written(struct slu_data *sluice, u64 note)
 {
 	unsigned long flags;
+	bool run = false;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	pace_written(&sluice->pace, (note & (SLU_NOTE_PIECE - 1)) << 10);
-	sluice->pieces -= !!(note & SLU_NOTE_PIECE);
+	if (note & SLU_NOTE_PIECE && !--sluice->pieces && sluice->commits) {
+		WRITE_ONCE(sluice->room_ns, SLU_ROOM_NS);
+		run = slu_has_room(sluice);
+	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	return run;
 }
 
 /* Called from any context, for each request that slu_prepare_request() saw. */
 static void slu_finish_request(struct request *rq)
 {
-	if (!slu_orders(rq) && ranks_note(rq))
-		slu_written(rq->q->elevator->elevator_data, ranks_note(rq));
+	struct request_queue *q = rq->q;
+	bool run = !slu_orders(rq) && ranks_note(rq) &&
+		   slu_written(q->elevator->elevator_data, ranks_note(rq));
+
 	ranks_finish_request(rq);
 	split_finish(rq);
+	if (run)
+		blk_mq_run_hw_queues(q, true);
 }
 
-/* Once the pieces inside are done there is room for more.  Return: whether some may go. */
+/*
+ * Once the pieces inside are done there is room for more; for all, if no more urgent rank is busy.
+ * Return: whether some may go.
+ */
 static bool slu_make_room(struct slu_data *sluice)
 {
-	if (!sluice->pieces)
+	lockdep_assert_held(&sluice->ranks.lock);
+	if (list_empty(&sluice->later))
+		sluice->room_ns = SLU_ROOM_NS;
+	else if (!slu_may_wait(sluice, slu_next_piece(sluice)))
+		WRITE_ONCE(sluice->room_ns, SLU_PERIOD_MAX_NS);
+	else if (!sluice->pieces)
 		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns + SLU_ROOM_NS, SLU_ROOM_NS));
 	return slu_has_room(sluice);
 }
@@ -902,22 +1001,29 @@ static bool slu_make_room(struct slu_data *sluice)
  */
 static void slu_set_pieces(struct slu_data *sluice, bool pieces)
 {
-	unsigned int *sectors = &sluice->ranks.q->limits.max_sectors;
+	struct queue_limits *limits = &sluice->ranks.q->limits;
+	unsigned int was = READ_ONCE(limits->max_sectors), now;
 
-	if (*sectors != sluice->set_sectors)
-		sluice->max_sectors = *sectors;
-	sluice->set_sectors = pieces ? min(sluice->max_sectors, SLU_PIECE_SECTORS)
-				     : sluice->max_sectors;
-	if (*sectors != sluice->set_sectors)
-		WRITE_ONCE(*sectors, sluice->set_sectors);
+	if (was != sluice->set_sectors)
+		sluice->max_sectors = was;
+	now = min_not_zero(min(sluice->max_sectors, limits->max_hw_sectors),
+			   limits->max_dev_sectors);
+	if (pieces)
+		now = min(now, SLU_PIECE_SECTORS);
+	if (now == was || cmpxchg(&limits->max_sectors, was, now) == was)
+		sluice->set_sectors = now;
 }
 
-/* Whether several ranks did something lately, have calls that wait or data to be written back. */
+/*
+ * Whether several ranks did something lately, have calls that wait or data to be written back.
+ * Without a file system on the disk itself, what is above has limits of its own that it took from
+ * this queue.
+ */
 static bool slu_ranks_compete(const struct slu_data *sluice)
 {
 	unsigned int i, there = 0;
 
-	for (i = 0; i < RANKS; i++) {
+	for (i = 0; sluice->mounted && i < RANKS; i++) {
 		const struct slu_rank *r = &sluice->rank[i];
 
 		there += !slu_since(r->last, SLU_MEMORY_MS) || !list_empty(&r->waiting) ||
@@ -1025,21 +1131,25 @@ static int slu_inside(const struct slu_data *sluice)
 static void slu_tick(struct timer_list *timer)
 {
 	struct slu_data *sluice = container_of(timer, struct slu_data, tick);
+	bool run, again;
 	unsigned long flags;
-	bool run;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	pace_look(&sluice->pace, sluice->device, slu_inside(sluice));
-	if (!sluice->ranks.rotating)
-		slu_set_pieces(sluice, slu_ranks_compete(sluice));
 	run = slu_make_room(sluice);
 	slu_look(sluice);
 	slu_review(sluice);
-	if (!list_empty(&sluice->known))
+	again = !list_empty(&sluice->known) || !list_empty(&sluice->later);
+	if (!sluice->ranks.rotating)
+		slu_set_pieces(sluice, again && slu_ranks_compete(sluice));
+	if (again)
 		slu_start_tick(sluice);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
-	if (run)
-		blk_mq_run_hw_queues(sluice->ranks.q, true);
+	if (!run)
+		return;
+	/* They may wait for a tag that what is kept back has. */
+	sluice_wake_for_tags(sluice->ranks.q);
+	blk_mq_run_hw_queues(sluice->ranks.q, true);
 }
 
 /* Life of the scheduler */
@@ -1105,6 +1215,8 @@ static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	}
 	WRITE_ONCE(sluice->device, device);
 	sluice_may_limit_tags(q);
+	/* What may be dirty was decided at the gates; what is kept back would hold its tokens. */
+	sluice_disable_wbt(q, eq);
 	eq->elevator_data = sluice;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	return 0;
@@ -1115,7 +1227,7 @@ static void slu_check_books(const struct slu_data *sluice)
 	unsigned int i, bursts = 0, active = 0;
 
 	WARN_ON_ONCE(sluice->held || sluice->pace.writing);
-	WARN_ON_ONCE(!list_empty(&sluice->later) || sluice->pieces);
+	WARN_ON_ONCE(!list_empty(&sluice->later) || sluice->piece || sluice->pieces);
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		bursts += sluice->client[i].bursts;
 		active += sluice->client[i].active;
@@ -1132,6 +1244,7 @@ static void slu_exit_sched(struct elevator_queue *eq)
 
 	timer_shutdown_sync(&sluice->tick);
 	slu_set_pieces(sluice, false);
+	sluice_enable_wbt(sluice->ranks.q, eq);
 	split_detach(sluice->device);
 	WRITE_ONCE(sluice->device, NULL);
 	ranks_exit(&sluice->ranks);

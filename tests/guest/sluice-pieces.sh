@@ -69,7 +69,26 @@ echo "alone: $alone"
 set -- $alone
 [ "$2" -gt $limit ] || fail "alone no request is larger than $2 KiB"
 
+# What is kept back below a reader goes when that has ended, and nothing else is done on the disk.
+pkill -KILL fio
+while pgrep fio >/dev/null; do sleep 0.1; done
+fio --name=reads --filename="$DEV" --direct=1 --rw=randread --bs=4k --prio=0 --time_based=1 --runtime=600 --output=/dev/null &
+sleep 1
+ionice -c 3 dd if=/dev/zero of=/tmp/mnt/kept bs=1M count=4 status=none
+ionice -c 3 fio --name=hint --filename=/tmp/mnt/kept --rw=read --bs=4m --size=4m --invalidate=1 --output=/dev/null &
+for _ in $(seq 200); do
+	later=$(sed -n 's/^later //p' /sys/kernel/debug/block/${DEV#/dev/}/sched/learned)
+	[ "$later" -eq 0 ] || break
+	sleep 0.02
+done
+[ "$later" -gt 0 ] || fail "nothing is kept back below a reader"
+pkill -KILL fio
+sleep 2
+later=$(sed -n 's/^later //p' /sys/kernel/debug/block/${DEV#/dev/}/sched/learned)
+[ "$later" -eq 0 ] || fail "with the reader gone $later requests are kept back"
+
 # A limit that is set while ranks compete stays; so does that of before, when the scheduler goes meanwhile.
+ionice -c 3 fio --name=copy --directory=/tmp/mnt --rw=write --bs=1m --size=40m --time_based=1 --runtime=600 --output=/dev/null &
 fio --name=log --directory=/tmp/mnt --rw=write --bs=8k --size=8m --fdatasync=1 --prio=0 --time_based=1 --runtime=600 \
 	--output=/dev/null &
 sleep 2
