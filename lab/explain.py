@@ -259,7 +259,7 @@ def _those(now: Look, chosen: Sequence[Client]) -> str:
 
 
 def _above(now: Look, rank: int) -> str:
-    """Who is above a rank, as "BE 0 (postgres 812)"."""
+    """The busy ranks above one, with their processes: "BE 0 (postgres 812)"."""
     parts = []
     for number in _busy_above(now, rank):
         those = _those(now, [client for client in now.clients if client.rank == number])
