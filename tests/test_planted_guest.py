@@ -234,7 +234,6 @@ AFQ = (
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )
 SLUICE = (
-    ("answers-all-at-once", "#define SLU_ANSWERS 256U", "#define SLU_ANSWERS 9999U", "split-ticks: FAIL: a tick"),
     (
         "share-ignored",
         "return sluice->rank[rank].next_ns > ktime_get_ns() && slu_above(sluice, rank);",

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# schedulers: afq split-token split-deadline sluice
+# schedulers: afq split-token split-deadline
 # A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 case $SCHEDULER in
 afq) tick=afq_tick ;;
-sluice) tick=slu_tick ;;
 split-token) tick=token_tick ;;
 *) tick=dl_tick ;;
 esac
@@ -49,7 +48,7 @@ split-deadline)
 	;;
 esac
 
-# usual: of the ticks of a second a quarter are shorter, in ns. Those that start the queue too are longer, whatever is held.
+# usual: the median of the ticks of a second, in ns.
 usual() {
 	echo >$tracing/trace
 	echo 1 >$tracing/tracing_on
@@ -57,7 +56,7 @@ usual() {
 	echo 0 >$tracing/tracing_on
 	sed -n 's/^[^|]*[^0-9|]\([0-9]*\)\.\([0-9]*\) us .*/\1\2/p' $tracing/trace | sort -n >/tmp/ticks
 	[ "$(wc -l </tmp/ticks)" -gt 10 ] || fail "there are hardly any ticks: $(cat $tracing/trace)"
-	sed -n "$(($(wc -l </tmp/ticks) / 4))p" /tmp/ticks
+	sed -n "$(($(wc -l </tmp/ticks) / 2))p" /tmp/ticks
 }
 
 echo 0 >$tracing/tracing_on
