@@ -341,7 +341,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def run(device: str, seconds: float, screens: int, as_json: bool) -> int:
-    """Show so many screens, 0 until interrupted; returns the exit status."""
+    """Show so many screens, 0 until interrupted, which is the usual end; returns the exit status."""
     name = disks.find(device, command="explain")
     chosen = disks.read(name).scheduler
     if chosen != SCHEDULER:
@@ -351,11 +351,14 @@ def run(device: str, seconds: float, screens: int, as_json: bool) -> int:
         )
     before = look(name)
     while True:
-        time.sleep(seconds)
+        try:
+            time.sleep(seconds)
+        except KeyboardInterrupt:
+            return 0
         now = look(name)
         if as_json:
             found = {"schema": SCHEMA, "disk": name, "clients": [asdict(row) for row in rows(before, now)]}
-            print(json.dumps(found))
+            print(json.dumps(found), flush=True)
         else:
             clear = "\033[H\033[2J" if sys.stdout.isatty() and screens != 1 else ""
             print(f"{clear}{screen(before, now)}", flush=True)

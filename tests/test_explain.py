@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from test_guest import complaints
 
+from lab import disk as disks
 from lab import explain, job, kernels, modules, passes
 from lab.errors import LabError
 from lab.image import GUEST
@@ -155,3 +157,15 @@ def test_without_debugfs_it_says_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="split/held can't be read") as error:
         explain.look("sda", root)
     assert error.value.next_step.startswith("mount -t debugfs debugfs /sys/kernel/debug")
+
+
+def test_an_interrupt_is_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    look = explain.look("sda", copied(tmp_path, 1))
+    monkeypatch.setattr(disks, "find", lambda device, command: device)
+    monkeypatch.setattr(disks, "read", lambda name: SimpleNamespace(scheduler="sluice"))
+    monkeypatch.setattr(explain, "look", lambda name: look)
+    monkeypatch.setattr("time.sleep", interrupted)
+    assert explain.run("sda", 2.0, 0, False) == 0
