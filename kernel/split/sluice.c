@@ -429,12 +429,17 @@ static bool slu_is_spent(const struct slu_data *sluice, unsigned int rank)
 	return sluice->rank[rank].next_ns > ktime_get_ns() && slu_above(sluice, rank);
 }
 
-/* What a call will cost, as far as it isn't noticed in the call. */
-static u64 slu_predict(const struct split_call *call)
+/*
+ * What a call will cost, as far as it isn't noticed in the call.  A direct write that is durable
+ * has the drive flushed, for itself alone where it changes nothing that is in a journal.
+ */
+static u64 slu_predict(const struct slu_data *sluice, const struct split_call *call)
 {
-	if (BIT(call->kind) & SLU_DIRTIES)
-		return call->direct ? SLU_NAME : clamp_t(u64, call->bytes, PAGE_SIZE, SZ_1G);
-	return BIT(call->kind) & SPLIT_NAMES ? SLU_NAME : 0;
+	if (!(BIT(call->kind) & SLU_DIRTIES))
+		return BIT(call->kind) & SPLIT_NAMES ? SLU_NAME : 0;
+	if (call->direct)
+		return SLU_NAME + split_flush_cost(sluice->device);
+	return clamp_t(u64, call->bytes, PAGE_SIZE, SZ_1G);
 }
 
 /* The limit of dirty data */
@@ -519,7 +524,7 @@ static bool slu_commits(const struct split_call *call)
 static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct split_call *call,
 		      bool free)
 {
-	u64 cost = free ? 0 : slu_predict(call);
+	u64 cost = free ? 0 : slu_predict(sluice, call);
 
 	call->private = SLU_GONE;
 	if (!free)
@@ -531,7 +536,7 @@ static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct
 	client->inside++;
 	sluice->rank[client->rank].inside++;
 	slu_spend(sluice, client->rank, cost);
-	if (BIT(call->kind) & SLU_DIRTIES)
+	if (slu_dirties(call))
 		client->paid += cost;
 }
 
