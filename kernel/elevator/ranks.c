@@ -40,6 +40,11 @@
  * needs (ranks_turn_fits()).  The first turn opens when the lower requests that were
  * inside the device before the higher rank came have left it.
  *
+ * Within a rank an elevator may name light requests, of processes that have had less than their
+ * part.  They go before the rank's others, which keep the device busy meanwhile, but no deeper than
+ * their throughput needs.  So each rank has two lanes, in order: that of light requests, and that of
+ * the others, where all are if the elevator names none.
+ *
  * With one rank active nothing of this runs: requests pass in arrival order
  * (in sector order with a deadline on a rotating disk), merge structures are
  * filled only when a merge is possible, no clock is read.
@@ -68,6 +73,12 @@
  * a reader at depth 1 thinks, short enough to give an idle disk away.
  */
 #define RANKS_HOLD_MS_DEFAULT 10
+
+/*
+ * Where others of the rank wait, so many light requests go before the next of these: more than one
+ * process has inside at a time, or it were not light for long.
+ */
+#define RANKS_AHEAD 16
 
 /* Averages are over about so many requests; the time between two is kept in parts of a jiffy. */
 #define RANKS_WEIGHT 8
@@ -170,20 +181,36 @@ enum ranks_state {
 };
 
 #define RANKS_STATE_BITS 3
-#define RANKS_RANK_BITS 5
-#define RANKS_BYTES_SHIFT (RANKS_STATE_BITS + RANKS_RANK_BITS)
+#define RANKS_LANE_BITS 6
+#define RANKS_BYTES_SHIFT (RANKS_STATE_BITS + RANKS_LANE_BITS)
 
-static_assert(RANKS <= 1 << RANKS_RANK_BITS && RANKS_BYTES_SHIFT + 32 == RANKS_NOTE_SHIFT);
+static_assert(RANKS_LANES <= 1 << RANKS_LANE_BITS && RANKS_BYTES_SHIFT + 32 == RANKS_NOTE_SHIFT);
 
-/* Ranks */
+/* Lanes and ranks */
 
-/* With or without the lock. */
-static bool ranks_has_requests(const struct rank *r)
+static unsigned int ranks_rank(unsigned int lane)
 {
-	return READ_ONCE(r->set.queued) || atomic_read(&r->issued) || atomic_read(&r->passed);
+	return lane / 2;
 }
 
-static bool ranks_active(const struct rank *r, unsigned long window)
+/* A bit per rank of some lanes. */
+static unsigned long ranks_mask(unsigned long lanes)
+{
+	unsigned long ranks = 0;
+	unsigned int i;
+
+	for_each_set_bit(i, &lanes, RANKS_LANES)
+		ranks |= BIT(ranks_rank(i));
+	return ranks;
+}
+
+/* The lane of a rank's other requests, by either of its lanes. */
+static unsigned int ranks_other(unsigned int lane)
+{
+	return lane | 1;
+}
+
+static bool ranks_active(const struct ranks_lane *r, unsigned long window)
 {
 	return ranks_has_requests(r) || time_before_eq(jiffies, READ_ONCE(r->last) + window);
 }
@@ -202,7 +229,7 @@ static unsigned long ranks_hold(const struct ranks *ranks)
 }
 
 /* The rank has requests, or stays away for no longer than is worth waiting for. */
-static bool ranks_held_for(const struct ranks *ranks, const struct rank *r)
+static bool ranks_held_for(const struct ranks *ranks, const struct ranks_lane *r)
 {
 	unsigned long hold;
 
@@ -213,7 +240,7 @@ static bool ranks_held_for(const struct ranks *ranks, const struct rank *r)
 }
 
 /* A request comes: of a rank that had none that tells how long it stays away. */
-static void ranks_learn_think(struct ranks *ranks, struct rank *r)
+static void ranks_learn_think(struct ranks *ranks, struct ranks_lane *r)
 {
 	unsigned long most = 2 * ranks_hold(ranks);
 	unsigned int away;
@@ -233,14 +260,23 @@ static void ranks_forget(struct ranks *ranks)
 	if (ranks->looked == now)
 		return;
 	ranks->looked = now;
-	for_each_set_bit(i, &busy, RANKS)
-		if (!ranks_active(&ranks->rank[i], RANKS_RESERVE_JIFFIES))
+	for_each_set_bit(i, &busy, RANKS_LANES)
+		if (!ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES))
 			WRITE_ONCE(ranks->busy, ranks->busy & ~BIT(i));
 }
 
+/* Of an active lane's rank the others go: no light one waits, or so many went before them. */
+static bool ranks_lets_others(const struct ranks *ranks, unsigned int lane)
+{
+	const struct ranks_lane *light = &ranks->lane[lane];
+
+	return ranks->lane[ranks_other(lane)].set.queued &&
+	       (!light->set.queued || light->ahead >= RANKS_AHEAD);
+}
+
 /*
- * The most urgent active rank. A waiting request makes its rank active, so callers that know of
- * one get a valid rank.
+ * The most urgent active lane. A waiting request makes its lane active, so callers that know of
+ * one get a valid lane.
  */
 static unsigned int ranks_top(struct ranks *ranks)
 {
@@ -248,16 +284,16 @@ static unsigned int ranks_top(struct ranks *ranks)
 
 	lockdep_assert_held(&ranks->lock);
 	ranks_forget(ranks);
-	for_each_set_bit(i, &ranks->busy, RANKS)
-		if (ranks_held_for(ranks, &ranks->rank[i]))
-			return i;
-	return RANKS;
+	for_each_set_bit(i, &ranks->busy, RANKS_LANES)
+		if (ranks_held_for(ranks, &ranks->lane[i]))
+			return ranks_lets_others(ranks, i) ? ranks_other(i) : i;
+	return RANKS_LANES;
 }
 
 /* The rank that goes first: the one that has the device for itself, or the top one. */
 static unsigned int ranks_first(struct ranks *ranks)
 {
-	return ranks->trial < RANKS ? ranks->trial : ranks_top(ranks);
+	return ranks->trial < RANKS_LANES ? ranks->trial : ranks_top(ranks);
 }
 
 /* Requests of these ranks inside the device. */
@@ -265,15 +301,21 @@ static unsigned int ranks_inside(const struct ranks *ranks, unsigned long which)
 {
 	unsigned int i, inside = 0;
 
-	for_each_set_bit(i, &which, RANKS)
-		inside += atomic_read(&ranks->rank[i].issued);
+	for_each_set_bit(i, &which, RANKS_LANES)
+		inside += atomic_read(&ranks->lane[i].issued);
 	return inside;
+}
+
+/* Of some lanes those of ranks below that of @top. */
+static unsigned long ranks_below(unsigned long lanes, unsigned int top)
+{
+	return lanes & ~GENMASK(ranks_other(top), 0);
 }
 
 /* Lower requests inside the device, whether they went in a turn or before. */
 static unsigned int ranks_lower_issued(const struct ranks *ranks, unsigned int top)
 {
-	return ranks_inside(ranks, ranks->busy & ~GENMASK(top, 0));
+	return ranks_inside(ranks, ranks_below(ranks->busy, top));
 }
 
 /* Throughput */
@@ -303,13 +345,13 @@ static u64 ranks_window_add(struct ranks_window *w, u64 now, unsigned int bytes,
 static void ranks_not_full(struct ranks *ranks)
 {
 	lockdep_assert_held(&ranks->lock);
-	if (ranks->full < RANKS)
-		ranks->rank[ranks->full].window.last_ns = 0;
-	WRITE_ONCE(ranks->full, RANKS);
+	if (ranks->full < RANKS_LANES)
+		ranks->lane[ranks->full].window.last_ns = 0;
+	WRITE_ONCE(ranks->full, RANKS_LANES);
 }
 
 /* Of a rank alone the device takes @mib_ns for a MiB of such requests; 0: not known. */
-static void ranks_learn_cost(struct rank *r, u64 mib_ns)
+static void ranks_learn_cost(struct ranks_lane *r, u64 mib_ns)
 {
 	r->mib_ns = mib_ns;
 	r->tried_size = r->size;
@@ -317,14 +359,14 @@ static void ranks_learn_cost(struct rank *r, u64 mib_ns)
 }
 
 /* So many of the rank's requests may be inside from now on; what is inside tells nothing of it. */
-static void ranks_set_depth(struct rank *r, unsigned int depth)
+static void ranks_set_depth(struct ranks_lane *r, unsigned int depth)
 {
 	r->depth = depth;
-	r->window = (struct ranks_window){ .done = -(int)depth };
+	r->window = (struct ranks_window){ .done = -max((int)depth, atomic_read(&r->issued)) };
 }
 
 /* The rank's requests have become others than those whose cost is known, and are all of a kind. */
-static bool ranks_changed(const struct rank *r)
+static bool ranks_changed(const struct ranks_lane *r)
 {
 	int writes = (int)r->writes - (int)r->tried_writes;
 
@@ -335,7 +377,7 @@ static bool ranks_changed(const struct rank *r)
 }
 
 /* The search for the limit begins; what it found before is forgotten. */
-static void ranks_search(struct rank *r)
+static void ranks_search(struct ranks_lane *r)
 {
 	r->limit = 1;
 	r->windows = 0;
@@ -343,7 +385,7 @@ static void ranks_search(struct rank *r)
 }
 
 /* With @depth inside it took @mib_ns: the search for the limit goes on, or begins anew later. */
-static void ranks_learn_limit(struct rank *r, u64 mib_ns)
+static void ranks_learn_limit(struct ranks_lane *r, u64 mib_ns)
 {
 	if (r->depth == r->limit) {
 		r->limit_mib_ns = mib_ns;
@@ -366,12 +408,12 @@ static void ranks_learn_limit(struct rank *r, u64 mib_ns)
 /* Queueing */
 
 /* A discard, which moves no data, counts as a sector.  The note becomes 0. */
-static void ranks_put(struct request *rq, unsigned int rank, enum ranks_state state)
+static void ranks_put(struct request *rq, unsigned int lane, enum ranks_state state)
 {
 	bool moves = req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE;
 	u64 bytes = moves ? blk_rq_bytes(rq) : SECTOR_SIZE;
 
-	rq->elv.priv[1] = (void *)(bytes << RANKS_BYTES_SHIFT | rank << RANKS_STATE_BITS | state);
+	rq->elv.priv[1] = (void *)(bytes << RANKS_BYTES_SHIFT | lane << RANKS_STATE_BITS | state);
 }
 
 static void ranks_set_outside(struct request *rq)
@@ -385,9 +427,9 @@ static enum ranks_state ranks_get_state(const struct request *rq)
 }
 
 /* Of a request that was inserted. */
-static unsigned int ranks_rank(const struct request *rq)
+static unsigned int ranks_rq_lane(const struct request *rq)
 {
-	return (unsigned long)rq->elv.priv[1] >> RANKS_STATE_BITS & GENMASK(RANKS_RANK_BITS - 1, 0);
+	return (unsigned long)rq->elv.priv[1] >> RANKS_STATE_BITS & GENMASK(RANKS_LANE_BITS - 1, 0);
 }
 
 /* What the request had when it was inserted, or dispatched. */
@@ -396,7 +438,7 @@ static unsigned int ranks_bytes(const struct request *rq)
 	return (u32)((unsigned long)rq->elv.priv[1] >> RANKS_BYTES_SHIFT);
 }
 
-static struct request *ranks_oldest(const struct rank *r)
+static struct request *ranks_oldest(const struct ranks_lane *r)
 {
 	return rq_set_oldest(&r->set);
 }
@@ -408,33 +450,33 @@ static void ranks_index_all(struct ranks *ranks)
 	unsigned int i;
 
 	lockdep_assert_held(&ranks->lock);
-	for_each_set_bit(i, &waiting, RANKS)
-		rq_set_index_all(ranks->q, &ranks->rank[i].set);
+	for_each_set_bit(i, &waiting, RANKS_LANES)
+		rq_set_index_all(ranks->q, &ranks->lane[i].set);
 }
 
-/* A request of a rank comes. */
-static void ranks_come(struct ranks *ranks, unsigned int rank)
+/* A request of a lane comes.  What the others of a rank do beside light ones is their throughput. */
+static void ranks_come(struct ranks *ranks, unsigned int lane)
 {
-	struct rank *r = &ranks->rank[rank];
+	struct ranks_lane *r = &ranks->lane[lane];
 
-	if (rank < ranks->full && ranks_competing(ranks))
+	if (ranks->full < RANKS_LANES && ranks_other(lane) < ranks->full)
 		ranks_not_full(ranks);
-	if (ranks->busy & BIT(rank))
+	if (ranks->busy & BIT(lane))
 		return;
-	WRITE_ONCE(ranks->busy, ranks->busy | BIT(rank));
+	WRITE_ONCE(ranks->busy, ranks->busy | BIT(lane));
 	ranks_set_depth(r, r->limit);
 }
 
-static void ranks_enqueue(struct ranks *ranks, struct request *rq, unsigned int rank)
+static void ranks_enqueue(struct ranks *ranks, struct request *rq, unsigned int lane)
 {
-	struct rank *r = &ranks->rank[rank];
+	struct ranks_lane *r = &ranks->lane[lane];
 
-	ranks_put(rq, rank, RANKS_QUEUED);
+	ranks_put(rq, lane, RANKS_QUEUED);
 	if (ranks_competing(ranks))
 		ranks_learn_think(ranks, r);
-	ranks_come(ranks, rank);
+	ranks_come(ranks, lane);
 	rq_set_add(&r->set, rq);
-	ranks->waiting |= BIT(rank);
+	ranks->waiting |= BIT(lane);
 	if (ranks->rotating)
 		rq_set_index(ranks->q, &r->set, rq);
 }
@@ -443,14 +485,14 @@ static void ranks_enqueue(struct ranks *ranks, struct request *rq, unsigned int 
 static void ranks_place(struct ranks *ranks, struct request *rq)
 {
 	unsigned int place = ranks->place ? ranks->place(rq) : rank_of_ioprio(sluice_rq_ioprio(rq));
-	unsigned int rank = place & ~RANKS_URGENT;
+	unsigned int lane = ranks_lane_of(place);
 
-	if (rank == place) {
-		ranks_enqueue(ranks, rq, rank);
+	if (!(place & RANKS_URGENT)) {
+		ranks_enqueue(ranks, rq, lane);
 		return;
 	}
-	ranks_put(rq, rank, RANKS_PASSES);
-	ranks_come(ranks, rank);
+	ranks_put(rq, lane, RANKS_PASSES);
+	ranks_come(ranks, lane);
 	list_add_tail(&rq->queuelist, &ranks->urgent);
 }
 
@@ -458,29 +500,29 @@ static void ranks_place(struct ranks *ranks, struct request *rq)
 static void ranks_note_urgent(struct request *rq)
 {
 	if (rq->rq_flags & SLUICE_RQF_SCHED && ranks_get_state(rq) < RANKS_ISSUED)
-		ranks_put(rq, rank_of_ioprio(sluice_rq_ioprio(rq)), RANKS_OUTSIDE);
+		ranks_put(rq, ranks_lane_of(rank_of_ioprio(sluice_rq_ioprio(rq))), RANKS_OUTSIDE);
 }
 
 /* Takes a request off its FIFO and out of the merge look-ups; the caller sets its state. */
 static void ranks_unlink(struct ranks *ranks, struct request *rq)
 {
-	unsigned int rank = ranks_rank(rq);
-	struct rank *r = &ranks->rank[rank];
+	unsigned int lane = ranks_rq_lane(rq);
+	struct ranks_lane *r = &ranks->lane[lane];
 
 	lockdep_assert_held(&ranks->lock);
 	rq_set_del(ranks->q, &r->set, rq);
 	WRITE_ONCE(ranks->queued, ranks->queued - 1);
 	if (r->set.queued)
 		return;
-	ranks->waiting &= ~BIT(rank);
-	if (rank == ranks->full)
+	ranks->waiting &= ~BIT(lane);
+	if (lane == ranks->full)
 		ranks_not_full(ranks);
 }
 
 /* Order within a rank */
 
 /* Sector order with a deadline: what a disk needs and flash doesn't. */
-static struct request *ranks_sweep(struct rank *r)
+static struct request *ranks_sweep(struct ranks_lane *r)
 {
 	struct request *rq = ranks_oldest(r);
 
@@ -493,15 +535,19 @@ static struct request *ranks_sweep(struct rank *r)
 }
 
 /* The rank's next in order, or, where @oldest, the one that waited longest. */
-static struct request *ranks_take(struct ranks *ranks, unsigned int rank, enum ranks_state state,
+static struct request *ranks_take(struct ranks *ranks, unsigned int lane, enum ranks_state state,
 				  bool oldest)
 {
-	struct rank *r = &ranks->rank[rank];
+	struct ranks_lane *r = &ranks->lane[lane];
 	struct request *rq = ranks->rotating && !oldest ? ranks_sweep(r) : ranks_oldest(r);
 
 	r->pos = blk_rq_pos(rq) + blk_rq_sectors(rq);
+	if (lane == ranks_other(lane))
+		ranks->lane[lane - 1].ahead = 0;
+	else
+		r->ahead++;
 	ranks_unlink(ranks, rq);
-	ranks_put(rq, rank, state);
+	ranks_put(rq, lane, state);
 	atomic_inc(&r->issued);
 	return rq;
 }
@@ -512,16 +558,16 @@ static struct request *ranks_take(struct ranks *ranks, unsigned int rank, enum r
  * Of lower ranks that wait the one whose turn it is: the most urgent, unless those below it are
  * owed their share of what it had.
  */
-static unsigned int ranks_next_rank(const struct ranks *ranks, unsigned long lower)
+static unsigned int ranks_next_lane(const struct ranks *ranks, unsigned long lower)
 {
 	unsigned int i = __ffs(lower);
 
-	while (ranks->rank[i].owed_ns > 0 && (lower & ~GENMASK(i, 0)))
+	while (ranks->lane[i].owed_ns > 0 && (lower & ~GENMASK(i, 0)))
 		i = __ffs(lower & ~GENMASK(i, 0));
 	return i;
 }
 
-static void ranks_owe(struct rank *r, s64 ns)
+static void ranks_owe(struct ranks_lane *r, s64 ns)
 {
 	r->owed_ns = clamp_t(s64, r->owed_ns + ns, -(s64)RANKS_PERIOD_MAX_NS, RANKS_PERIOD_MAX_NS);
 }
@@ -530,18 +576,18 @@ static void ranks_owe(struct rank *r, s64 ns)
  * A rank had @cost of the device's time: it owes its share to the ranks below it that wait, and
  * what those above it owed is paid by as much.
  */
-static void ranks_settle(struct ranks *ranks, unsigned int rank, u64 cost)
+static void ranks_settle(struct ranks *ranks, unsigned int lane, u64 cost)
 {
 	unsigned int share = READ_ONCE(ranks->low_share), i;
-	unsigned long above = ranks->waiting & (BIT(rank) - 1);
-	struct rank *r = &ranks->rank[rank];
+	unsigned long above = ranks->waiting & (BIT(lane) - 1);
+	struct ranks_lane *r = &ranks->lane[lane];
 
-	if (ranks->waiting & ~GENMASK(rank, 0))
+	if (ranks->waiting & ~GENMASK(lane, 0))
 		ranks_owe(r, div_u64(cost * share, 100 - share));
 	else
 		r->owed_ns = 0;
-	for_each_set_bit(i, &above, RANKS)
-		ranks_owe(&ranks->rank[i], -(s64)cost);
+	for_each_set_bit(i, &above, RANKS_LANES)
+		ranks_owe(&ranks->lane[i], -(s64)cost);
 }
 
 /* The time that must pass for @cost of lower ranks' device time. */
@@ -552,34 +598,34 @@ static u64 ranks_period(const struct ranks *ranks, u64 cost)
 	return min_t(u64, period, RANKS_PERIOD_MAX_NS);
 }
 
-static void ranks_charge(struct ranks *ranks, unsigned int rank, u64 cost)
+static void ranks_charge(struct ranks *ranks, unsigned int lane, u64 cost)
 {
 	ranks->turn.next_ns += ranks_period(ranks, cost);
-	ranks_settle(ranks, rank, cost);
+	ranks_settle(ranks, lane, cost);
 }
 
 /* What a request takes of a flash device that the rank has for itself; 0: not known. */
-static u64 ranks_cost(const struct rank *r, const struct request *rq)
+static u64 ranks_cost(const struct ranks_lane *r, const struct request *rq)
 {
 	return ranks_bytes(rq) * r->mib_ns >> RANKS_MIB_SHIFT;
 }
 
-static void ranks_turn_begin(struct ranks *ranks, unsigned int rank, u64 now)
+static void ranks_turn_begin(struct ranks *ranks, unsigned int lane, u64 now)
 {
 	struct ranks_turn *turn = &ranks->turn;
-	struct rank *r = &ranks->rank[rank];
+	struct ranks_lane *r = &ranks->lane[lane];
 	u64 waited = now - ranks_oldest(r)->start_time_ns;
 
 	/* The device's delay and the timer's are made up for, not time in which nothing waited. */
 	turn->next_ns = max(turn->next_ns, now - max(turn->stay_ns, RANKS_TIMER_SLACK_NS));
-	turn->rank = rank;
+	turn->lane = lane;
 	turn->left = RANKS_TURN_SECTORS;
 	turn->start_ns = now;
 	turn->cost_ns = 0;
 	turn->count++;
 	r->turns++;
 	r->max_wait_ns = max(r->max_wait_ns, waited);
-	trace_rank_turn(ranks->q, rank, waited);
+	trace_rank_turn(ranks->q, ranks_rank(lane), waited);
 }
 
 /*
@@ -587,10 +633,10 @@ static void ranks_turn_begin(struct ranks *ranks, unsigned int rank, u64 now)
  * came has left it.  On flash so many are inside as their share needs, by Little's law: at the
  * rate at which they open, for as long as they stay.  So a device that stalls isn't filled.
  */
-static bool ranks_turn_fits(const struct ranks *ranks, unsigned int top, unsigned int rank)
+static bool ranks_turn_fits(const struct ranks *ranks, unsigned int top, unsigned int lane)
 {
 	const struct ranks_turn *turn = &ranks->turn;
-	const struct rank *r = &ranks->rank[rank];
+	const struct ranks_lane *r = &ranks->lane[lane];
 
 	if (!turn->issued)
 		return !ranks_lower_issued(ranks, top);
@@ -603,23 +649,23 @@ static bool ranks_turn_fits(const struct ranks *ranks, unsigned int top, unsigne
 static bool ranks_turn_open(struct ranks *ranks, unsigned int top, unsigned long lower)
 {
 	struct ranks_turn *turn = &ranks->turn;
-	unsigned int rank;
+	unsigned int lane;
 	u64 now;
 
 	if (ranks->rotating && turn->issued)
-		return turn->left > 0 && (lower & BIT(turn->rank));
-	rank = ranks_next_rank(ranks, lower);
-	if (!ranks_turn_fits(ranks, top, rank))
+		return turn->left > 0 && (lower & BIT(turn->lane));
+	lane = ranks_next_lane(ranks, lower);
+	if (!ranks_turn_fits(ranks, top, lane))
 		return false;
 	now = ktime_get_ns();
 	if (now < turn->next_ns)
 		return false;
-	ranks_turn_begin(ranks, rank, now);
+	ranks_turn_begin(ranks, lane, now);
 	return true;
 }
 
 /* Takes a request into its rank's averages. */
-static void ranks_average(struct rank *r, const struct request *rq)
+static void ranks_average(struct ranks_lane *r, const struct request *rq)
 {
 	int size = ranks_bytes(rq), writes = op_is_write(req_op(rq)) ? RANKS_ALL_WRITES : 0;
 
@@ -635,7 +681,7 @@ static void ranks_average(struct rank *r, const struct request *rq)
 	r->writes += (writes - (int)r->writes) / RANKS_WRITES_WEIGHT;
 }
 
-/* A time as a note has it, and what has passed since: no more than 16 s. */
+/* A time as a note has it, and what has passed since: no more than 8 s. */
 static u64 ranks_stamp(u64 ns)
 {
 	return ns >> RANKS_STAMP_SHIFT & (BIT(RANKS_NOTE_BITS) - 1);
@@ -650,9 +696,9 @@ static u64 ranks_since(u64 stamp, u64 now)
 static struct request *ranks_turn_take(struct ranks *ranks)
 {
 	struct ranks_turn *turn = &ranks->turn;
-	struct rank *r = &ranks->rank[turn->rank];
+	struct ranks_lane *r = &ranks->lane[turn->lane];
 	struct request *rq =
-		ranks_take(ranks, turn->rank, RANKS_TURN, !ranks->rotating || !turn->issued);
+		ranks_take(ranks, turn->lane, RANKS_TURN, !ranks->rotating || !turn->issued);
 
 	turn->left -= max(blk_rq_sectors(rq), RANKS_TURN_LEAST);
 	turn->issued++;
@@ -661,7 +707,7 @@ static struct request *ranks_turn_take(struct ranks *ranks)
 	ranks_average(r, rq);
 	ranks_set_note(rq, ranks_stamp(turn->start_ns));
 	turn->cost_ns = ranks_cost(r, rq);
-	ranks_charge(ranks, turn->rank, turn->cost_ns);
+	ranks_charge(ranks, turn->lane, turn->cost_ns);
 	return rq;
 }
 
@@ -672,18 +718,18 @@ static struct request *ranks_turn_take(struct ranks *ranks)
 static void ranks_flash_turn_done(struct ranks *ranks, struct request *rq, u64 now)
 {
 	struct ranks_turn *turn = &ranks->turn;
-	unsigned int rank = ranks_rank(rq);
+	unsigned int lane = ranks_rq_lane(rq);
 	u64 stay = ranks_since(ranks_note(rq), now);
 	u64 from = max(now - stay, READ_ONCE(ranks->last_done_ns));
-	u64 cost = ranks_cost(&ranks->rank[rank], rq);
+	u64 cost = ranks_cost(&ranks->lane[lane], rq);
 
 	turn->issued--;
 	turn->stay_ns += div_s64(stay - turn->stay_ns, RANKS_WEIGHT);
 	if (!cost) {
 		cost = now > from ? now - from : 0;
-		ranks_charge(ranks, rank, cost);
+		ranks_charge(ranks, lane, cost);
 	}
-	trace_rank_turn_end(ranks->q, rank, cost, ranks_period(ranks, cost));
+	trace_rank_turn_end(ranks->q, ranks_rank(lane), cost, ranks_period(ranks, cost));
 }
 
 /*
@@ -699,17 +745,17 @@ static void ranks_disk_turn_done(struct ranks *ranks, u64 now)
 	turn->cost_ns += now > from ? now - from : 0;
 	if (--turn->issued)
 		return;
-	ranks_charge(ranks, turn->rank, turn->cost_ns);
+	ranks_charge(ranks, turn->lane, turn->cost_ns);
 	turn->next_ns = max(turn->next_ns, turn->start_ns);
 	turn->left = 0;
-	trace_rank_turn_end(ranks->q, turn->rank, turn->cost_ns,
+	trace_rank_turn_end(ranks->q, ranks_rank(turn->lane), turn->cost_ns,
 			    ranks_period(ranks, turn->cost_ns));
 }
 
 /* Trials */
 
 /* A lower rank's share is of what it does alone: on flash that is found out by letting it. */
-static bool ranks_trial_due(const struct ranks *ranks, const struct rank *r)
+static bool ranks_trial_due(const struct ranks *ranks, const struct ranks_lane *r)
 {
 	unsigned long since = jiffies - r->tried;
 
@@ -726,11 +772,11 @@ static void ranks_trial_look_later(struct ranks *ranks)
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
-static void ranks_trial_begin(struct ranks *ranks, unsigned int rank)
+static void ranks_trial_begin(struct ranks *ranks, unsigned int lane)
 {
-	struct rank *r = &ranks->rank[rank];
+	struct ranks_lane *r = &ranks->lane[lane];
 
-	ranks->trial = rank;
+	ranks->trial = lane;
 	ranks->trial_ns = ktime_get_ns();
 	ranks->trial_bytes = 0;
 	ranks_search(r);
@@ -740,7 +786,7 @@ static void ranks_trial_begin(struct ranks *ranks, unsigned int rank)
 /* Ends a trial. What is known stays where too little was done to tell. */
 static void ranks_trial_end(struct ranks *ranks, u64 now)
 {
-	struct rank *r = &ranks->rank[ranks->trial];
+	struct ranks_lane *r = &ranks->lane[ranks->trial];
 	struct ranks_window *w = &r->window;
 
 	if (w->done >= RANKS_WINDOW + (int)r->depth && w->bytes > ranks->trial_bytes / 4)
@@ -750,7 +796,7 @@ static void ranks_trial_end(struct ranks *ranks, u64 now)
 	r->rest = max_t(unsigned long, RANKS_TRIAL_REST_JIFFIES,
 			nsecs_to_jiffies(now - ranks->trial_ns) * RANKS_TRIAL_REST);
 	ranks_set_depth(r, r->limit);
-	ranks->trial = RANKS;
+	ranks->trial = RANKS_LANES;
 }
 
 /* Looks whether the rank on trial has gone, or is stuck. */
@@ -758,7 +804,7 @@ static void ranks_trial_look(struct ranks *ranks)
 {
 	u64 now = ktime_get_ns();
 
-	if (!ranks_has_requests(&ranks->rank[ranks->trial]) ||
+	if (!ranks_has_requests(&ranks->lane[ranks->trial]) ||
 	    now > ranks->trial_ns + RANKS_TRIAL_NS)
 		ranks_trial_end(ranks, now);
 	else
@@ -766,7 +812,7 @@ static void ranks_trial_look(struct ranks *ranks)
 }
 
 /* What is left of an idle rank's hold, in ns, rounded up to whole jiffies. */
-static u64 ranks_hold_left(const struct ranks *ranks, const struct rank *r)
+static u64 ranks_hold_left(const struct ranks *ranks, const struct ranks_lane *r)
 {
 	long left = READ_ONCE(r->last) + ranks_hold(ranks) + 1 - jiffies;
 
@@ -789,7 +835,7 @@ static bool ranks_timer_covers(struct ranks *ranks, u64 at)
 static bool ranks_look(struct ranks *ranks)
 {
 	unsigned int top = ranks_first(ranks);
-	struct rank *r = &ranks->rank[top];
+	struct ranks_lane *r = &ranks->lane[top];
 	u64 at = U64_MAX, now;
 	bool held = ranks->held;
 
@@ -798,10 +844,10 @@ static bool ranks_look(struct ranks *ranks)
 		WRITE_ONCE(ranks->held, false);
 		return held;
 	}
-	if (ranks->trial < RANKS)
+	if (ranks->trial < RANKS_LANES)
 		return false;
 	now = ktime_get_ns();
-	if (ranks_turn_fits(ranks, top, ranks_next_rank(ranks, ranks->waiting)))
+	if (ranks_turn_fits(ranks, top, ranks_next_lane(ranks, ranks->waiting)))
 		at = max(now, ranks->turn.next_ns);
 	if (!atomic_read(&r->issued) && !atomic_read(&r->passed))
 		at = min(at, now + ranks_hold_left(ranks, r));
@@ -824,7 +870,7 @@ static enum hrtimer_restart ranks_timer(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&ranks->lock, flags);
-	if (ranks->trial < RANKS)
+	if (ranks->trial < RANKS_LANES)
 		ranks_trial_look(ranks);
 	WRITE_ONCE(ranks->held, false);
 	spin_unlock_irqrestore(&ranks->lock, flags);
@@ -836,7 +882,8 @@ static enum hrtimer_restart ranks_timer(struct hrtimer *timer)
 
 /*
  * Called without locks, before a tag is allocated for the current task. Each higher rank that was
- * active lately leaves half of the tags to the ranks below it.  What other tasks may wait for
+ * active lately leaves half of the tags to the ranks below it, or a quarter if it has light requests
+ * and others.  What other tasks may wait for
  * (rq_blocks_others()) has no such limit: a more urgent one may be among them.
  */
 void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
@@ -847,9 +894,9 @@ void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 
 	if (rq_blocks_others(opf))
 		return;
-	higher &= BIT(rank_of_ioprio(get_current_ioprio())) - 1;
-	for_each_set_bit(i, &higher, RANKS)
-		halves += ranks_active(&ranks->rank[i], RANKS_RESERVE_JIFFIES);
+	higher &= BIT(ranks_lane_of(rank_of_ioprio(get_current_ioprio()) | RANKS_LIGHT)) - 1;
+	for_each_set_bit(i, &higher, RANKS_LANES)
+		halves += ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES);
 	if (halves)
 		sluice_limit_tags(data, sluice_nr_tags(data) >> halves);
 }
@@ -897,7 +944,7 @@ EXPORT_SYMBOL_GPL(ranks_bio_merge);
 int ranks_request_merge(struct request_queue *q, struct request **req, struct bio *bio)
 {
 	struct ranks *ranks = q->elevator->elevator_data;
-	struct rank *r = &ranks->rank[rank_of_ioprio(bio->bi_ioprio)];
+	struct ranks_lane *r = &ranks->lane[ranks_lane_of(rank_of_ioprio(bio->bi_ioprio))];
 
 	lockdep_assert_held(&ranks->lock);
 	return rq_set_front_merge(&r->set, req, bio);
@@ -910,7 +957,7 @@ void ranks_request_merged(struct request_queue *q, struct request *req, enum elv
 	struct ranks *ranks = q->elevator->elevator_data;
 
 	if (type == ELEVATOR_FRONT_MERGE)
-		rq_set_moved(&ranks->rank[ranks_rank(req)].set, req);
+		rq_set_moved(&ranks->lane[ranks_rq_lane(req)].set, req);
 }
 EXPORT_SYMBOL_GPL(ranks_request_merged);
 
@@ -980,35 +1027,45 @@ EXPORT_SYMBOL_GPL(ranks_has_work);
 static bool ranks_has_room(struct ranks *ranks, unsigned int top)
 {
 	unsigned long higher = ranks->busy & (BIT(top) - 1);
-	struct rank *r = &ranks->rank[top];
+	struct ranks_lane *r = &ranks->lane[top];
 
 	if (!higher || ranks_inside(ranks, ranks->busy & ~higher) < r->depth)
 		return true;
-	if (ranks->trial == RANKS)
+	if (ranks->trial == RANKS_LANES)
 		WRITE_ONCE(ranks->full, top);
 	return false;
 }
 
+/* The highest active rank's next; where its depth counts, so does what its requests are like. */
 static struct request *ranks_take_top(struct ranks *ranks, unsigned int top)
 {
-	struct rank *r = &ranks->rank[top];
+	struct ranks_lane *r = &ranks->lane[top];
+	struct request *rq;
 
 	/* Until now the device did nothing: that is no part of what a request takes. */
 	if (top == ranks->trial && !ranks_inside(ranks, ranks->busy))
 		r->window.last_ns = ktime_get_ns();
-	return ranks_take(ranks, top, RANKS_ISSUED, false);
+	rq = ranks_take(ranks, top, RANKS_ISSUED, false);
+	if (!(ranks->busy & (BIT(top) - 1)))
+		return rq;
+	ranks_average(r, rq);
+	if (ranks->trial == RANKS_LANES && ranks_changed(r)) {
+		ranks_learn_cost(r, 0);
+		ranks_search(r);
+	}
+	return rq;
 }
 
 /* Several ranks had requests lately: the higher goes, a turn goes, or nothing. */
 static struct request *ranks_dispatch_competing(struct ranks *ranks)
 {
 	unsigned int top = ranks_first(ranks);
-	unsigned long lower = ranks->waiting & ~GENMASK(top, 0);
+	unsigned long lower = ranks_below(ranks->waiting, top);
 
-	if (ranks->trial == RANKS && lower && ranks_turn_open(ranks, top, lower)) {
-		if (!ranks_trial_due(ranks, &ranks->rank[ranks->turn.rank]))
+	if (ranks->trial == RANKS_LANES && lower && ranks_turn_open(ranks, top, lower)) {
+		if (!ranks_trial_due(ranks, &ranks->lane[ranks->turn.lane]))
 			return ranks_turn_take(ranks);
-		top = ranks->turn.rank;
+		top = ranks->turn.lane;
 		ranks_trial_begin(ranks, top);
 	}
 	if ((ranks->waiting & BIT(top)) && ranks_has_room(ranks, top))
@@ -1022,31 +1079,32 @@ static struct request *ranks_dispatch_competing(struct ranks *ranks)
 		WRITE_ONCE(ranks->held, false);
 		return ranks_take_top(ranks, top);
 	}
-	trace_rank_hold(ranks->q, top, lower);
+	if (trace_rank_hold_enabled())
+		trace_rank_hold(ranks->q, ranks_rank(top), ranks_mask(lower));
 	return NULL;
 }
 
 /* Of the ranks that had requests lately only the most urgent one waits. */
 static bool ranks_unrivalled(const struct ranks *ranks)
 {
-	return ranks->waiting == BIT(__ffs(ranks->busy)) && ranks->trial == RANKS;
+	return ranks->waiting == BIT(__ffs(ranks->busy)) && ranks->trial == RANKS_LANES;
 }
 
 /* What goes before all ranks is inside the device too; a request that comes again still is. */
 static struct request *ranks_take_urgent(struct ranks *ranks)
 {
 	struct request *rq = rq_take_first(&ranks->urgent);
-	unsigned int rank = ranks_rank(rq);
+	unsigned int lane = ranks_rq_lane(rq);
 
 	WRITE_ONCE(ranks->queued, ranks->queued - 1);
 	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || ranks_get_state(rq) >= RANKS_ISSUED)
 		return rq;
 	if (ranks_get_state(rq) == RANKS_PASSES) {
-		ranks_put(rq, rank, RANKS_PASSED);
-		atomic_inc(&ranks->rank[rank].passed);
+		ranks_put(rq, lane, RANKS_PASSED);
+		atomic_inc(&ranks->lane[lane].passed);
 	} else {
-		ranks_put(rq, rank, RANKS_ISSUED);
-		atomic_inc(&ranks->rank[rank].issued);
+		ranks_put(rq, lane, RANKS_ISSUED);
+		atomic_inc(&ranks->lane[lane].issued);
 	}
 	return rq;
 }
@@ -1082,18 +1140,17 @@ EXPORT_SYMBOL_GPL(ranks_dispatch_request);
 /* A completion of a rank that has the device for itself, or as much of it as its limit allows. */
 static void ranks_learn(struct ranks *ranks, struct request *rq, u64 now)
 {
-	unsigned int rank = ranks_rank(rq), bytes = ranks_bytes(rq);
-	struct rank *r = &ranks->rank[rank];
-	bool trial = rank == ranks->trial;
+	unsigned int lane = ranks_rq_lane(rq), bytes = ranks_bytes(rq);
+	struct ranks_lane *r = &ranks->lane[lane];
+	bool trial = lane == ranks->trial;
 	u64 mib_ns;
 	int done;
 
-	if (!trial && rank != ranks->full)
+	if (!trial && lane != ranks->full)
 		return;
-	ranks_average(r, rq);
 	if (trial)
 		ranks->trial_bytes += bytes;
-	if (trial && ranks_inside(ranks, ranks->busy & ~BIT(rank))) {
+	if (trial && ranks_inside(ranks, ranks->busy & ~BIT(lane))) {
 		r->window.last_ns = 0;
 		return;
 	}
@@ -1104,11 +1161,6 @@ static void ranks_learn(struct ranks *ranks, struct request *rq, u64 now)
 				  trial && r->windows ? ranks->trial_bytes / 2 : 0);
 	if (!mib_ns)
 		return;
-	if (!trial && ranks_changed(r)) {
-		ranks_learn_cost(r, 0);
-		ranks_search(r);
-		return;
-	}
 	ranks_learn_limit(r, mib_ns);
 	if (!trial)
 		return;
@@ -1134,13 +1186,13 @@ static void ranks_note_done(struct ranks *ranks)
 static void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_state state,
 			  bool last)
 {
-	unsigned int rank = ranks_rank(rq);
+	unsigned int lane = ranks_rq_lane(rq);
 	unsigned long flags;
 	bool run = false;
 	u64 now;
 
 	if (state != RANKS_TURN && !(last && READ_ONCE(ranks->held)) &&
-	    rank != READ_ONCE(ranks->full) && rank != READ_ONCE(ranks->trial)) {
+	    lane != READ_ONCE(ranks->full) && lane != READ_ONCE(ranks->trial)) {
 		ranks_note_done(ranks);
 		return;
 	}
@@ -1179,12 +1231,12 @@ void ranks_finish_request(struct request *rq)
 {
 	struct ranks *ranks = rq->q->elevator->elevator_data;
 	enum ranks_state state = ranks_get_state(rq);
-	struct rank *r;
+	struct ranks_lane *r;
 	bool last;
 
 	if (state < RANKS_ISSUED)
 		return;
-	r = &ranks->rank[ranks_rank(rq)];
+	r = &ranks->lane[ranks_rq_lane(rq)];
 	WRITE_ONCE(r->last, jiffies);
 	if (state == RANKS_PASSED) {
 		if (atomic_dec_and_test(&r->passed))
@@ -1201,7 +1253,7 @@ EXPORT_SYMBOL_GPL(ranks_finish_request);
 
 /* Life of the scheduler */
 
-static void ranks_init_rank(struct rank *r)
+static void ranks_init_lane(struct ranks_lane *r)
 {
 	rq_set_init(&r->set);
 	r->last = jiffies - RANKS_RESERVE_JIFFIES - 1;
@@ -1220,10 +1272,10 @@ void ranks_init(struct ranks *ranks, struct request_queue *q)
 	ranks->rotating = !blk_queue_nonrot(q);
 	ranks->low_share = ranks->rotating ? RANKS_LOW_SHARE_ROTATING : RANKS_LOW_SHARE_FLASH;
 	ranks->hold_ms = RANKS_HOLD_MS_DEFAULT;
-	ranks->full = RANKS;
-	ranks->trial = RANKS;
-	for (i = 0; i < RANKS; i++)
-		ranks_init_rank(&ranks->rank[i]);
+	ranks->full = RANKS_LANES;
+	ranks->trial = RANKS_LANES;
+	for (i = 0; i < RANKS_LANES; i++)
+		ranks_init_lane(&ranks->lane[i]);
 	sluice_hrtimer_setup(&ranks->timer, ranks_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
 EXPORT_SYMBOL_GPL(ranks_init);
@@ -1235,15 +1287,20 @@ void ranks_exit(struct ranks *ranks)
 	hrtimer_cancel(&ranks->timer);
 	WARN_ON_ONCE(!list_empty(&ranks->urgent) || ranks->queued || ranks->waiting ||
 		     ranks->turn.issued);
-	for (i = 0; i < RANKS; i++) {
-		struct rank *r = &ranks->rank[i];
+	for (i = 0; i < RANKS_LANES; i++) {
+		struct ranks_lane *r = &ranks->lane[i];
 
 		WARN_ONCE(!rq_set_is_empty(&r->set) || ranks_has_requests(r),
-			  "sluice: rank %u ends with %u queued, %d issued, %d passed\n", i,
+			  "sluice: lane %u ends with %u queued, %d issued, %d passed\n", i,
 			  r->set.queued, atomic_read(&r->issued), atomic_read(&r->passed));
 	}
 }
 EXPORT_SYMBOL_GPL(ranks_exit);
+
+static u64 ranks_waits(const struct ranks_lane *r, u64 now)
+{
+	return r->set.queued ? now - ranks_oldest(r)->start_time_ns : 0;
+}
 
 int ranks_state_show(void *data, struct seq_file *m)
 {
@@ -1256,12 +1313,13 @@ int ranks_state_show(void *data, struct seq_file *m)
 	spin_lock_irq(&ranks->lock);
 	now = ktime_get_ns();
 	for (i = 0; i < RANKS; i++) {
-		struct rank *r = &ranks->rank[i];
+		const struct ranks_lane *light = &ranks->lane[ranks_lane_of(i | RANKS_LIGHT)];
+		const struct ranks_lane *r = &ranks->lane[ranks_lane_of(i)];
 
-		seq_printf(m, "%u %u %d %llu %llu %u %llu\n", i, r->set.queued,
-			   atomic_read(&r->issued),
-			   r->set.queued ? now - ranks_oldest(r)->start_time_ns : 0, r->max_wait_ns,
-			   r->limit, r->mib_ns);
+		seq_printf(m, "%u %u %d %llu %llu %u %llu\n", i, light->set.queued + r->set.queued,
+			   atomic_read(&light->issued) + atomic_read(&r->issued),
+			   max(ranks_waits(light, now), ranks_waits(r, now)),
+			   max(light->max_wait_ns, r->max_wait_ns), r->limit, r->mib_ns);
 	}
 	seq_printf(m, "turns %llu issued %u cost_ns %llu stay_ns %llu\n", ranks->turn.count,
 		   ranks->turn.issued, ranks->turn.cost_ns, ranks->turn.stay_ns);

@@ -18,8 +18,12 @@
 #define RANK_DEFAULT (RANK_BE + IOPRIO_BE_NORM)
 #define RANK_IDLE 16
 
-/* A request that goes before all ranks, though it has one. */
+/* A request that goes before all ranks, though it has one; that goes before others of its rank. */
 #define RANKS_URGENT 32U
+#define RANKS_LIGHT 64U
+
+/* Of each rank that of light requests, and that of the others. */
+#define RANKS_LANES (2 * RANKS)
 
 #define RANKS_LOW_SHARE_MAX 50
 #define RANKS_HOLD_MS_MAX 1000
@@ -39,9 +43,10 @@ struct ranks_window {
 };
 
 /**
- * struct rank - the requests of one rank
+ * struct ranks_lane - the light requests of one rank, or its others; called a rank below
  * @set: waiting requests; on a rotating disk all are indexed
  * @pos: sector where the sweep goes on (rotating disks)
+ * @ahead: light requests that went since the last one of the rank's others
  * @swept: requests since the sweep last looked at the oldest
  * @max_wait_ns: longest wait of a request that began a turn
  * @owed_ns: device time that ranks below this one may have before it
@@ -64,10 +69,11 @@ struct ranks_window {
  * @passed: the same of those that went before all ranks by what @place said
  * @last: jiffies when the rank last had a request finished
  */
-struct rank {
+struct ranks_lane {
 	struct rq_set set;
 	sector_t pos;
 	unsigned int swept;
+	unsigned int ahead;
 	u64 max_wait_ns;
 	s64 owed_ns;
 	unsigned int think;
@@ -92,7 +98,7 @@ struct rank {
 
 /**
  * struct ranks_turn - lower ranks' share of the device
- * @rank: the rank whose turn it is
+ * @lane: whose turn it is
  * @left: budget in sectors, on a rotating disk
  * @issued: requests of turns inside the device
  * @start_ns: when the first request went
@@ -102,7 +108,7 @@ struct rank {
  * @count: turns so far
  */
 struct ranks_turn {
-	unsigned int rank;
+	unsigned int lane;
 	int left;
 	unsigned int issued;
 	u64 start_ns;
@@ -119,27 +125,28 @@ struct ranks_turn {
  * @q: the queue
  * @urgent: requests that no policy may delay, in order: inserted at the head,
  *	    or not under the scheduler's control
- * @waiting: bit per rank with queued requests
- * @busy: bit per rank that had requests within RANKS_RESERVE_JIFFIES; read
+ * @waiting: bit per lane with queued requests
+ * @busy: bit per lane that had requests within RANKS_RESERVE_JIFFIES; read
  *	  without the lock
- * @looked: jiffies when @busy was last searched for ranks long gone
+ * @looked: jiffies when @busy was last searched for lanes long gone
  * @queued: requests on @urgent and all FIFOs; read without the lock
  * @held: all that waits is held for @timer or a completion; read without the lock
- * @full: the rank whose limit keeps its requests back, RANKS: none; read
+ * @full: the lane whose limit keeps its requests back, RANKS_LANES: none; read
  *	  without the lock
- * @trial: the rank that has the device for itself, RANKS: none
+ * @trial: the lane that has the device for itself, RANKS_LANES: none
  * @trial_ns: when that began
  * @trial_bytes: what was done since
  * @rotating: the device seeks
  * @low_share: percent, 1-50; read and written without the lock
  * @hold_ms: 0-1000; read and written without the lock
- * @place: the rank of a request that is being inserted, with RANKS_URGENT or without, under @lock;
- *	   constant; NULL: its I/O priority's, without.  With @place requests merge in plugs only.
+ * @place: the rank of a request that is being inserted, with RANKS_URGENT and RANKS_LIGHT or
+ *	   without, under @lock; constant; NULL: its I/O priority's, without.  With @place requests
+ *	   merge in plugs only.
  * @last_done_ns: last completion while turns are inside the device; written without the lock,
  *		  and may be a completion too early when several end at a time
  * @turn: lower ranks' share
  * @timer: reruns the queues when a turn opens or a higher rank's hold ends
- * @rank: the ranks
+ * @lane: the ranks' lanes
  */
 struct ranks {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -161,7 +168,7 @@ struct ranks {
 	u64 last_done_ns;
 	struct ranks_turn turn;
 	struct hrtimer timer;
-	struct rank rank[RANKS];
+	struct ranks_lane lane[RANKS_LANES];
 };
 
 /**
@@ -189,6 +196,18 @@ void ranks_exit(struct ranks *ranks);
  */
 struct request *ranks_next(struct ranks *ranks);
 
+/* The lane of requests that have a place. */
+static inline unsigned int ranks_lane_of(unsigned int place)
+{
+	return 2 * (place & ~(RANKS_URGENT | RANKS_LIGHT)) + !(place & RANKS_LIGHT);
+}
+
+/* Whether a lane has requests that wait, or are inside the device; with or without the lock. */
+static inline bool ranks_has_requests(const struct ranks_lane *r)
+{
+	return READ_ONCE(r->set.queued) || atomic_read(&r->issued) || atomic_read(&r->passed);
+}
+
 /* The rank of an I/O priority. */
 static inline unsigned int rank_of_ioprio(unsigned int ioprio)
 {
@@ -201,8 +220,8 @@ static inline unsigned int rank_of_ioprio(unsigned int ioprio)
  * The low bits of priv[1] are the component's.  Above them is a number of RANKS_NOTE_BITS that is
  * the elevator's while a request that went before all ranks is with the driver.
  */
-#define RANKS_NOTE_SHIFT 40
-#define RANKS_NOTE_BITS 24
+#define RANKS_NOTE_SHIFT 41
+#define RANKS_NOTE_BITS 23
 
 /* 0, unless it was set since the request was dispatched. */
 static inline u64 ranks_note(const struct request *rq)

@@ -92,6 +92,15 @@
  */
 #define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / 4)
 
+/* Beside a light process of its own rank the same has three quarters. */
+#define SLU_ROOM_BESIDE_NS (3 * SLU_ROOM_NS)
+
+/*
+ * What a process has had of the device counts for half as much after this time: a process that
+ * comes is served first for no longer, and one that asks for much now and then is not light between.
+ */
+#define SLU_HAD_MS 250
+
 #define SLU_PATIENCE_MS 1000
 #define SLU_LATE 8
 
@@ -129,6 +138,16 @@
 #define SLU_DIRTIES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))
 
 /**
+ * struct slu_had - what an account, or a rank, has had of the device lately
+ * @cost: normalised bytes, of which half are forgotten each SLU_HAD_MS
+ * @when: jiffies when they last were
+ */
+struct slu_had {
+	u64 cost;
+	unsigned long when;
+};
+
+/**
  * struct slu_client - an account on this device
  * @account: the account that has this place, with a reference; NULL: none has
  * @known: in slu_data.known
@@ -137,6 +156,8 @@
  * @last: jiffies of its last I/O
  * @active: that was within SLU_MEMORY_MS
  * @bursts: it has as much dirty as it may
+ * @had: of the device
+ * @light: that is less than its part of what its rank had
  * @expected: cost of what it has dirty, normalised bytes
  * @guess: how far off that was
  * @paid: spent in advance, for calls that are inside
@@ -154,6 +175,8 @@ struct slu_client {
 	unsigned long last;
 	bool active;
 	bool bursts;
+	struct slu_had had;
+	bool light;
 	u64 expected;
 	struct pace_guess guess;
 	u64 paid;
@@ -167,6 +190,9 @@ struct slu_client {
 /**
  * struct slu_rank - the processes of a rank
  * @waiting: clients with held calls, the one that goes next first
+ * @active: active clients
+ * @had: of the device, by its clients
+ * @light: jiffies when a light one last had a request
  * @expected: of its clients
  * @next_ns: its next call may go then, below a more urgent rank
  * @latest: the client that did something last
@@ -178,6 +204,9 @@ struct slu_client {
  */
 struct slu_rank {
 	struct list_head waiting;
+	unsigned int active;
+	struct slu_had had;
+	unsigned long light;
 	u64 expected;
 	u64 next_ns;
 	const struct slu_client *latest;
@@ -271,6 +300,8 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 	sluice->rank[rank].expected += client->expected;
 	sluice->rank[client->rank].inside -= client->inside;
 	sluice->rank[rank].inside += client->inside;
+	sluice->rank[client->rank].active -= client->active;
+	sluice->rank[rank].active += client->active;
 	if (rank != client->rank && sluice->rank[client->rank].latest == client) {
 		/* What it did is not another process's beside it. */
 		sluice->rank[client->rank].last = sluice->rank[client->rank].other;
@@ -297,6 +328,8 @@ static struct slu_client *slu_client(struct slu_data *sluice, struct split_accou
 		client->account = split_account_get(account);
 		client->last = jiffies;
 		client->guess = (struct pace_guess){ 0 };
+		client->had = (struct slu_had){ .when = jiffies };
+		client->light = false;
 		slu_set_rank(sluice, client, ioprio);
 	} else if (client->ioprio != ioprio) {
 		slu_set_rank(sluice, client, ioprio);
@@ -319,6 +352,7 @@ static void slu_set_active(struct slu_data *sluice, struct slu_client *client, b
 		return;
 	client->active = active;
 	sluice->active += active ? 1 : -1;
+	sluice->rank[client->rank].active += active ? 1 : -1;
 	slu_set_gates(sluice);
 }
 
@@ -353,15 +387,20 @@ static void slu_forget(struct slu_data *sluice, struct slu_client *client)
 	client->account = NULL;
 }
 
+/* Whether there are requests of such a place. */
+static bool slu_has_requests(const struct slu_data *sluice, unsigned int place)
+{
+	return ranks_has_requests(&sluice->ranks.lane[ranks_lane_of(place)]);
+}
+
 /* Whether a rank has something to do, or had a moment ago. */
 static bool slu_is_busy(const struct slu_data *sluice, unsigned int rank)
 {
 	const struct slu_rank *r = &sluice->rank[rank];
-	const struct rank *requests = &sluice->ranks.rank[rank];
 
 	return (r->inside && !slu_since(r->last, SLU_INSIDE_MS)) || !list_empty(&r->waiting) ||
-	       requests->set.queued || atomic_read(&requests->issued) ||
-	       atomic_read(&requests->passed) || !slu_since(r->last, SLU_HOLD_MS);
+	       slu_has_requests(sluice, rank) || slu_has_requests(sluice, rank | RANKS_LIGHT) ||
+	       !slu_since(r->last, SLU_HOLD_MS);
 }
 
 /* How many more urgent ranks are busy, at most SLU_ABOVE_MOST. */
@@ -389,6 +428,51 @@ static bool slu_was_beside(const struct slu_data *sluice, const struct slu_clien
 	const struct slu_rank *r = &sluice->rank[client->rank];
 
 	return !slu_since(r->latest == client ? r->other : r->last, SLU_MEMORY_MS);
+}
+
+/* Equal ranks */
+
+static void slu_forget_had(struct slu_had *had)
+{
+	unsigned long halves = (jiffies - had->when) / msecs_to_jiffies(SLU_HAD_MS);
+
+	had->cost = halves < 64 ? had->cost >> halves : 0;
+	had->when += halves * msecs_to_jiffies(SLU_HAD_MS);
+}
+
+/* A client's request goes to the device. */
+static void slu_have(struct slu_data *sluice, struct slu_client *client, u64 cost)
+{
+	struct slu_rank *r = &sluice->rank[client->rank];
+
+	slu_forget_had(&client->had);
+	slu_forget_had(&r->had);
+	client->had.cost += cost;
+	r->had.cost += cost;
+}
+
+/*
+ * Whether a client that comes with a request is light: others have requests, and it has had less
+ * than half of its part of what the clients of its rank had, and since then not all of that.  Not
+ * on a disk that seeks, which does much more with many requests inside than with few.
+ */
+static bool slu_is_light(struct slu_data *sluice, struct slu_client *client)
+{
+	struct slu_rank *r = &sluice->rank[client->rank];
+
+	slu_forget_had(&client->had);
+	slu_forget_had(&r->had);
+	client->light = !sluice->ranks.rotating && slu_has_requests(sluice, client->rank) &&
+			client->had.cost * r->active * (client->light ? 1 : 2) < r->had.cost;
+	if (client->light)
+		r->light = jiffies;
+	return client->light;
+}
+
+/* Whether a light client of the same rank was there lately. */
+static bool slu_light_beside(const struct slu_data *sluice, const struct slu_client *client)
+{
+	return !client->light && !slu_since(sluice->rank[client->rank].light, SLU_MEMORY_MS);
 }
 
 /* The share */
@@ -736,10 +820,12 @@ static void slu_demand(void *data, struct split_account *account, u64 cost)
 static void slu_charge(void *data, struct split_account *account, u64 cost)
 {
 	struct slu_data *sluice = data;
+	struct slu_client *client = slu_client(sluice, account);
 
 	sluice->cost += cost;
+	slu_have(sluice, client, cost);
 	if (sluice->writes_back)
-		pace_charge(&slu_client(sluice, account)->guess, cost);
+		pace_charge(&client->guess, cost);
 }
 
 static const struct split_ops slu_ops = {
@@ -802,10 +888,14 @@ static unsigned int slu_place(struct request *rq)
 	if (!slu_orders(rq))
 		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
 	slu_be_there(sluice, client);
-	return rank_of_ioprio(sluice_rq_ioprio(rq)) | (split_has_handle() ? RANKS_URGENT : 0);
+	return rank_of_ioprio(sluice_rq_ioprio(rq)) | (split_has_handle() ? RANKS_URGENT : 0) |
+	       (slu_is_light(sluice, client) ? RANKS_LIGHT : 0);
 }
 
-/* Whether a request is writeback that no commit asked for, and a more urgent rank is busy. */
+/*
+ * Whether a request is writeback that no commit asked for, and a more urgent rank is busy, or a
+ * light process of the same.
+ */
 static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 {
 	struct slu_client *client;
@@ -815,7 +905,14 @@ static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 	    !(rq->rq_flags & SLUICE_RQF_SCHED))
 		return false;
 	client = slu_client(sluice, split_request_account(rq));
-	return client != sluice->client && slu_above(sluice, client->rank);
+	return client != sluice->client &&
+	       (slu_above(sluice, client->rank) || slu_light_beside(sluice, client));
+}
+
+/* Whether a more urgent rank than that of a request's process is busy. */
+static bool slu_is_below(struct slu_data *sluice, struct request *rq)
+{
+	return slu_above(sluice, slu_client(sluice, split_request_account(rq))->rank);
 }
 
 /* Keeps back what may wait. */
@@ -990,13 +1087,20 @@ static void slu_finish_request(struct request *rq)
  */
 static bool slu_make_room(struct slu_data *sluice)
 {
+	struct request *next;
+	s64 room;
+
 	lockdep_assert_held(&sluice->ranks.lock);
-	if (list_empty(&sluice->later))
+	if (list_empty(&sluice->later)) {
 		sluice->room_ns = SLU_ROOM_NS;
-	else if (!slu_may_wait(sluice, slu_next_piece(sluice)))
+		return false;
+	}
+	next = slu_next_piece(sluice);
+	room = slu_is_below(sluice, next) ? SLU_ROOM_NS : SLU_ROOM_BESIDE_NS;
+	if (!slu_may_wait(sluice, next))
 		WRITE_ONCE(sluice->room_ns, SLU_PERIOD_MAX_NS);
 	else if (!sluice->pieces)
-		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns + SLU_ROOM_NS, SLU_ROOM_NS));
+		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns + room, room));
 	return slu_has_room(sluice);
 }
 
@@ -1127,9 +1231,9 @@ static int slu_inside(const struct slu_data *sluice)
 	unsigned int i;
 	int inside = 0;
 
-	for (i = 0; i < RANKS; i++)
-		inside += atomic_read(&sluice->ranks.rank[i].issued) +
-			  atomic_read(&sluice->ranks.rank[i].passed);
+	for (i = 0; i < RANKS_LANES; i++)
+		inside += atomic_read(&sluice->ranks.lane[i].issued) +
+			  atomic_read(&sluice->ranks.lane[i].passed);
 	return inside;
 }
 
@@ -1279,14 +1383,14 @@ static int slu_clients_show(void *data, struct seq_file *m)
 	struct slu_data *sluice = q->elevator->elevator_data;
 	const struct slu_client *client;
 
-	seq_puts(m, "id pid rank expected limit_ns dirty_ns inside held\n");
+	seq_puts(m, "id pid rank expected limit_ns dirty_ns inside held light\n");
 	spin_lock_irq(&sluice->ranks.lock);
 	list_for_each_entry(client, &sluice->known, known)
-		seq_printf(m, "%td %d %u %llu %llu %llu %u %u\n", client - sluice->client,
+		seq_printf(m, "%td %d %u %llu %llu %llu %u %u %d\n", client - sluice->client,
 			   client->account->tgid, client->rank, client->expected,
 			   slu_limit_ns(sluice, client),
 			   slu_dirty_ns(sluice, client, client->expected), client->inside,
-			   client->calls.count);
+			   client->calls.count, client->light);
 	spin_unlock_irq(&sluice->ranks.lock);
 	return 0;
 }
