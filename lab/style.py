@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from lab import cache, kernels, modules, passes, progress, setup, toolbox
+from lab import cache, kernels, modules, passes, progress, prose, setup, toolbox
 from lab.errors import LabError
 
 TOP = Path(__file__).parent.parent
@@ -30,7 +30,12 @@ LAYERS = {
     "core.h": ("core.c", "ext4.c", "hooks.c", "xfs.c"),
 }
 # What checkers go by, besides the files.
-SETTINGS = ("lab/style.py", "pyproject.toml", "requirements.txt", "requirements-cluster.txt", "requirements-tests.txt")
+SETTINGS = (
+    *("lab/style.py", "lab/prose.py", "pyproject.toml"),
+    *("requirements.txt", "requirements-cluster.txt", "requirements-tests.txt"),
+)
+# Pages that people read. The claims' page is generated from the experiments: each line is a list of conditions.
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "man/*", ":!docs/claims.md")
 Checker = Callable[[Sequence[str]], None]
 SOURCES = toolbox.Sandbox(ro={"/tmp/top": TOP}, cwd="/tmp/top")
 
@@ -49,6 +54,7 @@ def run() -> int:
         shellcheck: [name for name in _files() if _is_shell(TOP / name)],
         clang_format: c,
         layers: [name for name in c if name.startswith("kernel/split/")],
+        words: _files(*PAGES),
     }
     failed: list[str] = []
     setup.side_by_side([partial(_check, checker, files, failed) for checker, files in todo.items()])
@@ -100,6 +106,13 @@ def sparse(_: Sequence[str]) -> None:
     found = [line for line in printed.splitlines() if "/tmp/out/" in line and re.search("warning:|error:", line)]
     if found:
         raise LabError("sparse has warnings", "make style   after mending them", "\n".join(found))
+
+
+def words(files: Sequence[str]) -> None:
+    """Sentences of the pages that a reader would have to read twice."""
+    found = [fault for name in files for fault in prose.faults(name, (TOP / name).read_text(encoding="utf-8"))]
+    if found:
+        raise LabError("pages aren't plain", "make style   after mending them", "\n".join(found))
 
 
 def layers(files: Sequence[str]) -> None:
