@@ -68,6 +68,8 @@ LEAST_SECTORS_KB = 64
 # These sort by place and tell classes apart; the second ones levels too.
 ORDERING = ("mq-deadline", "bfq", "cpq", "mq-prio")
 KNOWS_LEVELS = ("mq-prio", "bfq")
+# Chosen for more than an order of requests, which every other scheduler would take away.
+SPLIT_LEVEL = ("sluice", "afq", "split-deadline", "split-token")
 
 
 @dataclass(frozen=True)
@@ -574,9 +576,10 @@ RULES = (
 def judge(case: Case) -> list[Finding]:
     """What the figures say should be changed, the most telling first; of rules that want the same line the first."""
     found: dict[tuple[str, ...], Finding] = {}
+    kept = case.disk.scheduler in SPLIT_LEVEL
     for rule in RULES:
         finding = rule(case)
-        if finding:
+        if finding and not (kept and any(line.endswith("/queue/scheduler") for line in finding.type)):
             found.setdefault(finding.type, finding)
     return list(found.values())
 
@@ -588,10 +591,10 @@ def unseen(case: Case, last: Sample) -> list[str]:
         f"{case.disk.folder}/queue/iostats is 0: the disk counts nothing": idle and case.disk.setting("iostats") == 0,
         "the disk had no requests: ask while it is slow": idle and case.disk.setting("iostats") != 0,
         "how long tasks wait for I/O: the kernel has no /proc/pressure/io": waits.stalled is None,
-        "who waits for a tag: /sys/kernel/debug/block can't be read (root can, with debugfs mounted)": waits.starved
+        "tasks waiting for a tag: /sys/kernel/debug/block can't be read (root can, with debugfs mounted)": waits.starved
         is None
         and case.disk.scheduler != "none",
-        f"who reads: the counters of {last.hidden} threads can't be read (root can)": last.hidden > 0,
+        f"which processes read: the counters of {last.hidden} threads can't be read (root can)": last.hidden > 0,
         "whose I/O this was: other disks are busy too, and threads are not counted by disk": not idle
         and not waits.alone,
     }

@@ -51,7 +51,7 @@ need() {
 	for name; do
 		! grep -qsF "[$name]" /sys/block/*/queue/scheduler || return 0
 	done
-	stop 3 "no disk has the scheduler $1, and nobody else knows $option" "echo $1 > /sys/block/DISK/queue/scheduler   as root"
+	stop 3 "no disk has the scheduler $1, and no other scheduler knows $option" "echo $1 > /sys/block/DISK/queue/scheduler   as root"
 }
 
 # take OPTION VALUE: check it, and note what to write where.
@@ -145,7 +145,7 @@ type -P -- "$1" >/dev/null || stop 3 "there is no command $1" "type $1"
 above=$(parent)
 enable "$above"
 exec {lock}<"$above"
-flock -w 10 "$lock" || stop 3 "somebody keeps $above locked" "fuser -v $above   as root"
+flock -w 10 "$lock" || stop 3 "another process keeps $above locked" "fuser -v $above   as root"
 for old in "$above"/sluice-+([0-9]); do
 	[ -d "$old/run" ] || continue
 	! grep -qs "populated 0" "$old/cgroup.events" || find "$old" -depth -type d -exec rmdir {} + 2>/dev/null || true
@@ -165,7 +165,7 @@ for setting in "${settings[@]}"; do
 	error=$({ echo "${setting#* }" >"$group/${setting%% *}"; } 2>&1) ||
 		give_up "the kernel refuses ${setting/ / of }: ${error##*: }" "sudo sluice with …   or more time; 256 cgroups at most have a rate"
 	[ "${setting% *}" != io.sluice.deadline ] || heard "${setting#* }" ||
-		give_up "${setting#* } µs is less than any disk's own, and nobody above has one: it wouldn't count" "sudo sluice with …   or more time"
+		give_up "${setting#* } µs is less than any disk's own, and no cgroup above has one: it would have no effect" "sudo sluice with …   or more time"
 done
 { echo +io >"$group/cgroup.subtree_control" && echo $$ >"$group/run/cgroup.procs"; } 2>/dev/null ||
 	give_up "this process can't be moved to $group" "sudo sluice with …"

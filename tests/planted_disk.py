@@ -23,6 +23,7 @@ KNOBS: Mapping[str, Mapping[str, int]] = {
         "write_expire": 5000,
         "writes_starved": 2,
     },
+    **{name: {} for name in doctor.SPLIT_LEVEL},
     "kyber": {"read_lat_nsec": 2_000_000, "write_lat_nsec": 10_000_000},
     "bfq": {"low_latency": 1, "slice_idle": 8, "slice_idle_us": 8000, "strict_guarantees": 0},
     "mq-prio": {"hold_ms": 10, "low_share": 10},

@@ -89,7 +89,7 @@ rmdir "$G"/sluice-*/run "$G"/sluice-*
 # Who keeps it from working is named, and so is what the kernel says; a lock isn't waited for in vain.
 flock "$G" sleep 600 &
 sleep 0.2
-refused 3 "somebody keeps $G locked" "fuser -v $G" --rate 1MB/s -- true
+refused 3 "another process keeps $G locked" "fuser -v $G" --rate 1MB/s -- true
 pkill sleep
 wait || true
 mkdir "$G/full" "$G/full/shell"
