@@ -78,9 +78,15 @@ MQ_PRIO = (
 RANKS = (
     ("idle-after-hold", "\tif (!atomic_read(&r->issued) && ", "\tif (false && ", "mq-prio-order"),
     ("turn-never-due", "next_ns += ranks_period(ranks, cost);", "next_ns = U64_MAX;", "mq-prio-share"),
-    ("one-lower-rank-only", "while (ranks->rank[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
+    ("one-lower-rank-only", "while (ranks->lane[i].owed_ns > 0 &&", "while (false &&", "mq-prio-share"),
     ("lower-ranks-equal", "-(s64)cost);", "0);", "mq-prio-share"),
     ("no-limit", "\tif (!higher ||", "\tif (true ||", "mq-prio-sparse"),
+    (
+        "changed-unseen",
+        "if (ranks->trial == RANKS_LANES && ranks_changed(r))",
+        "if (false)",
+        "mq-prio-sparse: beside other requests",
+    ),
     ("no-trial", "\tif (ranks->rotating || r->turns", "\tif (true || r->turns", "mq-prio-sparse"),
     (
         "merges-unlimited",
@@ -276,10 +282,23 @@ SLUICE = (
     ("pieces-as-large", "\t\tnow = min(now, SLU_PIECE_SECTORS);\n", "\t\t;\n", "sluice-pieces"),
     (
         "no-room-again",
-        "min(sluice->room_ns + SLU_ROOM_NS, SLU_ROOM_NS)",
+        "min(sluice->room_ns + room, room)",
         "sluice->room_ns",
         f"sluice-pieces: FAIL: hardly anything|{HANGS}",
     ),
+    (
+        "nobody-is-light",
+        "\tif (client->light)\n\t\tr->light = jiffies;\n\treturn client->light;",
+        "\treturn false;",
+        "sluice-equal: FAIL: the p99 of a reader at depth 1",
+    ),
+    (
+        "light-while-alone",
+        "slu_has_requests(sluice, client->rank) &&\n\t\t\tclient",
+        "client",
+        "sluice-equal: FAIL: after another process",
+    ),
+    ("copy-at-once", "slu_light_beside(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy the p99"),
     ("limit-stays", "\tslu_set_pieces(sluice, false);\n", "", "sluice-pieces: FAIL: without the scheduler"),
     (
         "own-limit-lost",
@@ -623,6 +642,14 @@ BUGS = (
         "mq-prio-order",
     ),
     *(Bug(name, "mq-prio", "kernel/elevator/ranks.c", right, wrong, test) for name, right, wrong, test in RANKS),
+    Bug(
+        "light-always-first",
+        "sluice",
+        "kernel/elevator/ranks.c",
+        "#define RANKS_AHEAD 16",
+        "#define RANKS_AHEAD 1000000",
+        "sluice-equal: FAIL: beside processes that come",
+    ),
     *(Bug(name, "cpq", "kernel/elevator/cpq.c", right, wrong, test) for name, right, wrong, test in CPQ),
     *(Bug(name, "cpq", "kernel/elevator/fair.c", right, wrong, test) for name, right, wrong, test in FAIR),
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),

@@ -40,10 +40,11 @@
  * needs (ranks_turn_fits()).  The first turn opens when the lower requests that were
  * inside the device before the higher rank came have left it.
  *
- * Within a rank an elevator may name light requests, of processes that have had less than their
- * part.  They go before the rank's others, which keep the device busy meanwhile, but no deeper than
- * their throughput needs.  So each rank has two lanes, in order: that of light requests, and that of
- * the others, where all are if the elevator names none.
+ * Within a rank an elevator may name light requests, of processes that have
+ * had less than their part.  They go before the rank's others, which keep the
+ * device busy meanwhile, but no deeper than their throughput needs.  So each
+ * rank has two lanes, in order: that of light requests, and that of the others,
+ * where all are if the elevator names none.
  *
  * With one rank active nothing of this runs: requests pass in arrival order
  * (in sector order with a deadline on a rotating disk), merge structures are
@@ -358,11 +359,13 @@ static void ranks_learn_cost(struct ranks_lane *r, u64 mib_ns)
 	r->tried_writes = r->writes;
 }
 
-/* So many of the rank's requests may be inside from now on; what is inside tells nothing of it. */
+/* So many of a lane's requests may be inside from now on; what is inside tells nothing of it. */
 static void ranks_set_depth(struct ranks_lane *r, unsigned int depth)
 {
+	int inside = atomic_read(&r->issued);
+
 	r->depth = depth;
-	r->window = (struct ranks_window){ .done = -max((int)depth, atomic_read(&r->issued)) };
+	r->window = (struct ranks_window){ .done = -max_t(int, depth, inside) };
 }
 
 /* The rank's requests have become others than those whose cost is known, and are all of a kind. */
@@ -454,7 +457,7 @@ static void ranks_index_all(struct ranks *ranks)
 		rq_set_index_all(ranks->q, &ranks->lane[i].set);
 }
 
-/* A request of a lane comes.  What the others of a rank do beside light ones is their throughput. */
+/* A request of a lane comes.  Beside light ones the rank's others still show their throughput. */
 static void ranks_come(struct ranks *ranks, unsigned int lane)
 {
 	struct ranks_lane *r = &ranks->lane[lane];
@@ -882,9 +885,9 @@ static enum hrtimer_restart ranks_timer(struct hrtimer *timer)
 
 /*
  * Called without locks, before a tag is allocated for the current task. Each higher rank that was
- * active lately leaves half of the tags to the ranks below it, or a quarter if it has light requests
- * and others.  What other tasks may wait for
- * (rq_blocks_others()) has no such limit: a more urgent one may be among them.
+ * active lately leaves half of the tags to the ranks below it, or a quarter if it has light
+ * requests and others.  What other tasks may wait for (rq_blocks_others()) has no such limit: a
+ * more urgent one may be among them.
  */
 void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {

@@ -92,12 +92,18 @@
  */
 #define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / 4)
 
-/* Beside a light process of its own rank the same has three quarters. */
-#define SLU_ROOM_BESIDE_NS (3 * SLU_ROOM_NS)
+/*
+ * Beside a light process of its own rank the same has nine tenths.  A tick is shorter then, as
+ * that process waits for what goes in one; and a piece follows while the last one is inside.
+ */
+#define SLU_TICK_BESIDE_MS 4
+#define SLU_ROOM_BESIDE_PCT 90
+#define SLU_PIECES_BESIDE 2U
 
 /*
- * What a process has had of the device counts for half as much after this time: a process that
- * comes is served first for no longer, and one that asks for much now and then is not light between.
+ * What a process has had of the device counts for half as much after this time.  A process that
+ * comes is served first for no longer, and one that asks for much now and then is not light
+ * between.
  */
 #define SLU_HAD_MS 250
 
@@ -273,9 +279,12 @@ static bool slu_since(unsigned long when, unsigned int ms)
 	return time_after_eq(jiffies, when + msecs_to_jiffies(ms));
 }
 
-static void slu_start_tick(struct slu_data *sluice)
+/* A timer takes up to a jiffy longer than it is set to. */
+static void slu_start_tick(struct slu_data *sluice, bool light)
 {
-	mod_timer(&sluice->tick, jiffies + msecs_to_jiffies(SLU_TICK_MS));
+	unsigned long beside = msecs_to_jiffies(SLU_TICK_BESIDE_MS) - 1;
+
+	mod_timer(&sluice->tick, jiffies + (light ? beside : msecs_to_jiffies(SLU_TICK_MS)));
 }
 
 /* Clients */
@@ -323,7 +332,7 @@ static struct slu_client *slu_client(struct slu_data *sluice, struct split_accou
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (!client->account) {
 		if (list_empty(&sluice->known))
-			slu_start_tick(sluice);
+			slu_start_tick(sluice, false);
 		list_add_tail(&client->known, &sluice->known);
 		client->account = split_account_get(account);
 		client->last = jiffies;
@@ -473,6 +482,17 @@ static bool slu_is_light(struct slu_data *sluice, struct slu_client *client)
 static bool slu_light_beside(const struct slu_data *sluice, const struct slu_client *client)
 {
 	return !client->light && !slu_since(sluice->rank[client->rank].light, SLU_MEMORY_MS);
+}
+
+/* Whether a rank had a light client lately. */
+static bool slu_had_light(const struct slu_data *sluice)
+{
+	unsigned int i;
+
+	for (i = 0; i < RANKS; i++)
+		if (!slu_since(sluice->rank[i].light, SLU_MEMORY_MS))
+			return true;
+	return false;
 }
 
 /* The share */
@@ -909,10 +929,14 @@ static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 	       (slu_above(sluice, client->rank) || slu_light_beside(sluice, client));
 }
 
-/* Whether a more urgent rank than that of a request's process is busy. */
-static bool slu_is_below(struct slu_data *sluice, struct request *rq)
+/* The room in a tick for what waits beside a light process; 0: it is below a more urgent rank. */
+static s64 slu_room_beside(struct slu_data *sluice, struct request *rq)
 {
-	return slu_above(sluice, slu_client(sluice, split_request_account(rq))->rank);
+	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(SLU_TICK_BESIDE_MS));
+
+	if (slu_above(sluice, slu_client(sluice, split_request_account(rq))->rank))
+		return 0;
+	return div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
 }
 
 /* Keeps back what may wait. */
@@ -1082,26 +1106,25 @@ static void slu_finish_request(struct request *rq)
 }
 
 /*
- * Once the pieces inside are done there is room for more; for all, if no more urgent rank is busy.
- * Return: whether some may go.
+ * Once the pieces inside are done there is room for more; for all, if none may wait any longer.
  */
-static bool slu_make_room(struct slu_data *sluice)
+static void slu_make_room(struct slu_data *sluice)
 {
 	struct request *next;
-	s64 room;
+	s64 beside, room;
 
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (list_empty(&sluice->later)) {
 		sluice->room_ns = SLU_ROOM_NS;
-		return false;
+		return;
 	}
 	next = slu_next_piece(sluice);
-	room = slu_is_below(sluice, next) ? SLU_ROOM_NS : SLU_ROOM_BESIDE_NS;
+	beside = slu_room_beside(sluice, next);
+	room = beside ?: SLU_ROOM_NS;
 	if (!slu_may_wait(sluice, next))
 		WRITE_ONCE(sluice->room_ns, SLU_PERIOD_MAX_NS);
-	else if (!sluice->pieces)
+	else if (sluice->pieces < (beside ? SLU_PIECES_BESIDE : 1U))
 		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns + room, room));
-	return slu_has_room(sluice);
 }
 
 /*
@@ -1240,19 +1263,22 @@ static int slu_inside(const struct slu_data *sluice)
 static void slu_tick(struct timer_list *timer)
 {
 	struct slu_data *sluice = container_of(timer, struct slu_data, tick);
-	bool run, again;
+	bool run, again, light;
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	pace_look(&sluice->pace, sluice->device, slu_inside(sluice));
-	run = slu_make_room(sluice);
+	slu_make_room(sluice);
+	run = slu_has_room(sluice);
 	slu_look(sluice);
 	slu_review(sluice);
+	light = slu_had_light(sluice);
 	again = !list_empty(&sluice->known) || !list_empty(&sluice->later);
 	if (!sluice->ranks.rotating)
-		slu_set_pieces(sluice, again && slu_ranks_compete(sluice));
+		slu_set_pieces(sluice,
+			       again && ((light && sluice->mounted) || slu_ranks_compete(sluice)));
 	if (again)
-		slu_start_tick(sluice);
+		slu_start_tick(sluice, light);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 	if (!run)
 		return;
@@ -1271,6 +1297,7 @@ static void slu_depth_updated(struct request_queue *q)
 static struct slu_data *slu_alloc(struct request_queue *q)
 {
 	struct slu_data *sluice = kzalloc_node(sizeof(*sluice), GFP_KERNEL, q->node);
+	unsigned long before = jiffies - msecs_to_jiffies(SLU_MEMORY_MS);
 	unsigned int i;
 
 	if (!sluice)
@@ -1287,8 +1314,10 @@ static struct slu_data *slu_alloc(struct request_queue *q)
 	}
 	for (i = 0; i < RANKS; i++) {
 		INIT_LIST_HEAD(&sluice->rank[i].waiting);
-		sluice->rank[i].last = jiffies - msecs_to_jiffies(SLU_MEMORY_MS);
-		sluice->rank[i].other = sluice->rank[i].last;
+		sluice->rank[i].last = before;
+		sluice->rank[i].other = before;
+		sluice->rank[i].light = before;
+		sluice->rank[i].wrote = before;
 	}
 	return sluice;
 }

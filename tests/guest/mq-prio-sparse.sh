@@ -50,6 +50,25 @@ sparse() {
 	within "the backup's IOPS on $DEV, of $iops" "$(field backup 2)" $((iops * 8 / 10)) $((iops * 11 / 10))
 }
 
+# changed: the same where the backup read pages before, of which more may be inside than of what it reads now.
+changed() {
+	# shellcheck disable=SC2086  # words on purpose
+	{
+		measure 1 $reader
+		p99=$(field reader 4)
+		{
+			fio --filename="$DEV" --direct=1 --ioengine=libaio --norandommap --time_based --runtime=3 --output=/tmp/pages \
+				--name=pages --prioclass=3 --rw=randread --bs=4k --iodepth=64 || fail "fio: $(cat /tmp/pages)"
+			fio --filename="$DEV" --direct=1 --ioengine=libaio --time_based --runtime=6 --output=/tmp/backup $backup \
+				--iodepth=32 || fail "fio: $(cat /tmp/backup)"
+		} &
+		measure 4 --ramp_time=4s $reader
+	}
+	wait $!
+	cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/state"
+	within "the reader's p99 on $DEV beside other requests" "$(field reader 4)" 1 $((p99 * 5))
+}
+
 # share FIO_OPTION…: of a lower rank that does this, beside a reader that never stops.
 share() {
 	measure 1 --name=low --prioclass=3 "$@"
@@ -86,6 +105,7 @@ sparse
 DISK=d1 disk nvme data=none
 scheduler mq-prio
 sparse
+changed
 share --rw=randread --bs=4k --iodepth=64
 share --rw=randread --bs=512k --iodepth=16
 # Its buffer takes these at the link's speed, which is 1.6 times the flash's.

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=sh
+# modules: sluice
+# Processes of one rank on flash: one that asks for little is served first, and the device does as much as without it. Many
+# that come one after the other don't stop the others, and a copy at the same rank leaves a reader its latency.
+. ./lib.sh
+
+# job NAME FIO_OPTION…: reads of the disk for $time s after half of one; /tmp/NAME becomes "IOPS P99_US".
+job() {
+	name=$1
+	shift
+	fio --name="$name" --filename="$DEV" --offset=40g --size=8g --direct=1 --ioengine=libaio --norandommap --randseed=1 \
+		--time_based --ramp_time=500ms --runtime="$time" --rw=randread --bs=4k --invalidate=0 --output-format=terse \
+		--terse-version=3 --output="/tmp/$name.terse" "$@" || fail "fio: $*"
+	awk -F';' '{ sub(/.*=/, "", $30); print $8, $30 }' "/tmp/$name.terse" >"/tmp/$name"
+	echo "$name: $(cat "/tmp/$name")"
+}
+
+iops() {
+	cut -d' ' -f1 "/tmp/$1"
+}
+
+p99() {
+	cut -d' ' -f2 "/tmp/$1"
+}
+
+# both FIO_OPTION…: a light reader, with these options, beside a deep one.
+both() {
+	job deep --iodepth=32 &
+	deep=$!
+	job light --iodepth=1 "$@"
+	wait $deep
+}
+
+# comers: processes that come one after the other, eight at a time, and read a little each.
+comers() {
+	for i in 1 2 3 4 5 6 7 8; do
+		while [ -e /tmp/come ]; do
+			dd if="$DEV" of=/dev/null bs=4k count=64 skip=$((i * 100000)) iflag=direct status=none
+		done &
+	done
+}
+
+# copy: what is copied in 2.5 s, beside what began 2 s before.
+copy() {
+	dd if=/dev/zero of=/tmp/mnt/copy bs=1M count=100000 status=none &
+	copy=$!
+	sleep 2
+	before=$(stat -c %s /tmp/mnt/copy)
+	sleep 2.5
+	copied=$(($(stat -c %s /tmp/mnt/copy) - before))
+	learned=$(cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/learned")
+	kill $copy
+	wait $copy || :
+	rm /tmp/mnt/copy
+	echo "copied $copied"
+}
+
+disk ssd
+scheduler sluice
+
+# A copy through the page cache has what a reader leaves.  The reader waits for a piece or two, each of which takes 3.7 ms.
+file_system
+copy
+copied_alone=$copied
+case $learned in *"later 0"*) ;; *) fail "what a copy alone writes is kept back: $learned" ;; esac
+time=4
+job light --iodepth=1
+most=$((3 * $(p99 light)))
+job light --iodepth=1 --thinktime=25000 &
+light=$!
+copy
+wait $light
+[ "$copied" -ge $((copied_alone * 70 / 100)) ] || fail "beside a reader the copy has $copied of $copied_alone bytes"
+[ "$(p99 light)" -le $((10 * most)) ] || fail "beside a copy the p99 of a reader is $(p99 light) us"
+umount /tmp/mnt
+
+time=2
+job deep --iodepth=32
+job light --iodepth=1
+alone=$(iops deep) most=$((3 * $(p99 light)))
+
+both
+sum=$(($(iops deep) + $(iops light)))
+[ "$(p99 light)" -le $most ] || fail "the p99 of a reader at depth 1 is $(p99 light) us, more than $most"
+[ "$sum" -ge $((alone * 95 / 100)) ] || fail "both readers do $sum reads, the deep one alone $alone"
+
+both --thinktime=5000
+[ "$(p99 light)" -le $most ] || fail "the p99 of a reader that thinks is $(p99 light) us, more than $most"
+[ "$(iops deep)" -ge $((alone * 90 / 100)) ] || fail "beside it the deep reader does $(iops deep) reads, alone $alone"
+
+# A process that comes after another one is alone: there is none to be served before.
+job first --iodepth=32
+time=1
+job next --iodepth=32
+[ "$(iops next)" -ge $((alone * 97 / 100)) ] || fail "after another process a reader does $(iops next) reads, not $alone"
+
+touch /tmp/come
+comers
+time=2
+job deep --iodepth=32
+rm /tmp/come
+wait
+[ "$(iops deep)" -ge $((alone * 5 / 100)) ] || fail "beside processes that come and go a reader does $(iops deep) of $alone"
