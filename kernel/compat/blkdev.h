@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a block driver needs and kernels do differently: how a disk's limits are
- * stated, and timers; and whose a block device is.
+ * stated, timers, and which file system a block device belongs to.
  */
 #ifndef SLUICE_COMPAT_BLKDEV_H
 #define SLUICE_COMPAT_BLKDEV_H
@@ -97,7 +97,7 @@ static inline struct gendisk *sluice_alloc_disk(struct blk_mq_tag_set *set,
  * @bdev: the device, which stays mounted meanwhile, if it is
  *
  * It has bd_super until 6.5 (4ae0b00bd2ba "fs: remove ->bd_super"), and a holder
- * that tells whose it is from 6.6 on (aca740cecbe5 "fs: open block device after
+ * that tells its file system from 6.6 on (aca740cecbe5 "fs: open block device after
  * superblock creation").
  *
  * Return: the super block, or NULL.

@@ -111,7 +111,7 @@ static inline u16 sluice_rq_ioprio(struct request *rq)
  * @rq: request, about to be entered in the merge hash or not
  *
  * rq_mergeable() is private to block/blk.h. The block layer asks its own before
- * it merges: this one only saves entering what it would refuse.
+ * it merges: this one only avoids entering a request that would be refused.
  */
 static inline bool sluice_rq_mergeable(const struct request *rq)
 {
@@ -162,8 +162,8 @@ static inline void sluice_free_requests(struct list_head *list)
  * sluice_hctx() - the hardware queue that an allocation takes its tag from
  * @data: as limit_depth() got it
  *
- * Some releases between 6.4 and 6.12 limit before they choose it: then it is the one of
- * the CPU that the task runs on, and becomes another one if the task moves.
+ * Some releases between 6.4 and 6.12 call limit_depth() before they choose the hardware queue.
+ * There it is the queue of the CPU that the task runs on, and changes if the task moves.
  */
 static inline struct blk_mq_hw_ctx *sluice_hctx(struct blk_mq_alloc_data *data)
 {
@@ -178,7 +178,7 @@ static inline struct blk_mq_hw_ctx *sluice_hctx(struct blk_mq_alloc_data *data)
 	return raw_cpu_ptr(data->q->queue_ctx)->hctxs[type];
 }
 
-/* The scheduler's tags that an allocation chooses from. */
+/* The scheduler tags that an allocation chooses from. */
 static inline struct sbitmap *sluice_tag_map(struct blk_mq_alloc_data *data)
 {
 	return &sluice_hctx(data)->sched_tags->bitmap_tags.sb;
@@ -240,11 +240,11 @@ static inline void sluice_may_limit_tags(struct request_queue *q)
 }
 
 /**
- * sluice_wake_for_tags() - have who waits for a tag look again
+ * sluice_wake_for_tags() - have tasks that wait for a tag look again
  * @q: queue
  *
- * In any context.  A waiter that a limit keeps from the tag that it was woken for doesn't wake
- * the next one: where requests are held nobody else may.
+ * In any context.  A waiter that is woken for a tag, but kept from it by a limit, doesn't wake the
+ * next one.  So while requests are held, no other waiter might be woken.
  */
 static inline void sluice_wake_for_tags(struct request_queue *q)
 {
@@ -256,9 +256,9 @@ static inline void sluice_wake_for_tags(struct request_queue *q)
 }
 
 /*
- * The kernel's own throttling of writeback (WBT) keeps writes from a queue in the order in
- * which they came, whoever waits for them.  An elevator that decides that itself switches it
- * off, unless the administrator has set queue/wbt_lat_usec.
+ * The kernel's own throttling of writeback (WBT) keeps writes from a queue in the order in which
+ * they came, even if tasks wait for them.  An elevator that decides this itself switches WBT off,
+ * unless the administrator has set queue/wbt_lat_usec.
  *
  * SLUICE_WITHOUT_WBT: the bit of an elevator's flags that keeps it off, from 6.2 to 6.15; a
  * macro in block/elevator.h and thus in no type data.  Since 6.16 the queue has a flag
@@ -370,8 +370,8 @@ static inline int sluice_init_sched(struct request_queue *q, struct elevator_typ
  *      with the queue frozen and quiesced
  *
  * Called once per queue since 6.17.3 and 6.18 (7d337eef4aff "blk-mq: fix elevator
- * depth_updated method"), and before once per hardware queue, amid the change:
- * @fn must bear to be called again.
+ * depth_updated method"). Before, it was called once per hardware queue, in the middle of the
+ * change: @fn must tolerate repeated calls.
  */
 #ifdef SLUICE_HAS_QUEUE_DEPTH
 #define SLUICE_DEPTH_UPDATED(wrapper, fn)            \
@@ -397,7 +397,7 @@ static inline int sluice_init_sched(struct request_queue *q, struct elevator_typ
 #define sluice_attr_t struct elv_fs_entry
 #endif
 
-/* blk_queue_rot() is what remains since 7.0 (2719bd1ee1a1). */
+/* Since 7.0 only blk_queue_rot() remains (2719bd1ee1a1). */
 #ifndef blk_queue_nonrot
 #define blk_queue_nonrot(q) (!blk_queue_rot(q))
 #endif
@@ -446,7 +446,7 @@ static inline bool sluice_orders_zones(struct request_queue *q)
 }
 
 /**
- * sluice_zone_write() - is this a write whose order the elevator must keep?
+ * sluice_zone_write() - must the elevator keep the order of this write?
  * @rq: request, of a queue with sluice_orders_zones()
  */
 static inline bool sluice_zone_write(struct request *rq)
@@ -491,8 +491,8 @@ static inline void sluice_zone_lock(struct request *rq)
  * sluice_zone_unlock() - give back the zone of a request, if it has one
  * @rq: request, from finish_request()
  *
- * What waits for the zone goes when its hardware queue is run again, which this
- * sees to.
+ * Requests that wait for the zone go when its hardware queue is run again, which this
+ * function arranges.
  */
 static inline void sluice_zone_unlock(struct request *rq)
 {

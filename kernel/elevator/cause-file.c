@@ -2,10 +2,10 @@
 /*
  * Deadlines of open files: /dev/sluice.
  *
- * Each opening of it can give one file a deadline, and has a reference to that file: what is
- * kept is bounded by how many files a process may have open, and goes when the process does.
- * Only regular files of a file system on a disk: /dev/sluice isn't one, nor is anything that
- * may refer to it, so no file refers to itself.
+ * Each opening of it can give one file a deadline, and holds a reference to that file.  So the
+ * number of entries is bounded by how many files a process may have open, and they go with the
+ * process.  Only a regular file of a file system on a disk can have one.  /dev/sluice isn't such a
+ * file, nor is anything that may refer to it, so no file refers to itself.
  */
 #include "cause-file.h"
 #include "cause-ioctl.h"
@@ -24,10 +24,10 @@
 
 /**
  * struct cause_file - deadlines
- * @file: whose; with a reference
+ * @file: the file that they are for, with a reference
  * @us: microseconds; 0: none
- * @capable: whoever said so may have any
- * @uid: who said so: else it is nobody's matter but his
+ * @capable: they were set with CAP_SYS_NICE, and hold for all users
+ * @uid: the user that set them: else they hold for this user only
  * @node: in cause_files, by @file
  * @reads: in cause_file_reads, if its reads have one
  * @rcu: frees it
@@ -86,7 +86,7 @@ static struct request_queue *cause_file_queue(const struct cause_file *entry)
 	return bdev_get_queue(file_inode(entry->file)->i_sb->s_bdev);
 }
 
-/* So many files more, or less, of a listener's disk have a deadline of their reads. */
+/* The number of a listener's files with a deadline of their reads changes by so many. */
 static void cause_file_tell(struct cause_file_listener *listener, int by)
 {
 	bool before = listener->reads;
@@ -97,7 +97,7 @@ static void cause_file_tell(struct cause_file_listener *listener, int by)
 }
 
 /**
- * cause_file_listen() - hear when the first file of a disk has a deadline of its reads, or the last
+ * cause_file_listen() - be told when a disk's first file has a deadline of its reads, or the last
  * @listener: with @q and @changed
  *
  * Sleeps; the queue may be frozen.
@@ -138,7 +138,7 @@ static void cause_file_tell_all(const struct cause_file *entry, int by)
 			cause_file_tell(listener, by);
 }
 
-/* What is in the table now. */
+/* An entry has been added to the table. */
 static void cause_file_remember(struct cause_file *entry)
 {
 	if (!entry->us[CAUSE_READ])
@@ -147,7 +147,7 @@ static void cause_file_remember(struct cause_file *entry)
 	cause_file_tell_all(entry, 1);
 }
 
-/* What isn't in the table any more. */
+/* An entry has been removed from the table. */
 static void cause_file_forget(struct cause_file *entry)
 {
 	if (entry->us[CAUSE_READ]) {
@@ -199,7 +199,7 @@ static struct file *cause_file_get(const struct sluice_file_deadline *asked)
 	return ERR_PTR(-EINVAL);
 }
 
-/* Of one file there is one: a change of it leaves no moment without. */
+/* A file has one entry at most: a change of it leaves no moment without a deadline. */
 static int cause_file_set(struct file *device, struct cause_file *entry)
 {
 	struct cause_file *before = device->private_data;
@@ -302,7 +302,7 @@ int cause_file_init(void)
 }
 
 /**
- * cause_file_exit() - have it no more; nobody has it open
+ * cause_file_exit() - remove /dev/sluice; no process has it open
  */
 void cause_file_exit(void)
 {

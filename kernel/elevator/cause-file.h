@@ -8,10 +8,10 @@
 #include "cause.h"
 
 /**
- * struct cause_file_listener - who hears whether files of a disk have deadlines of their reads
+ * struct cause_file_listener - is told whether files of a disk have deadlines of their reads
  * @q: the disk's queue
  * @changed: @reads becomes 0, or no longer is; in process context, must not wait for the queue
- * @reads: how many have; for @changed
+ * @reads: number of files with such a deadline; for @changed
  * @node: cause-file.c's
  */
 struct cause_file_listener {

@@ -22,14 +22,14 @@ struct sluice_file_deadline {
 };
 
 /*
- * It holds until /dev/sluice, as it was opened for this, is closed by all who have inherited it,
- * and keeps the file open so long, with its locks; another one takes its place.  A deadline of
- * reads takes CAP_SYS_NICE.  Without it, a deadline of fsyncs is no shorter than the cgroup's, and
- * holds only for what the same user does.
+ * The deadline holds until /dev/sluice, as it was opened for this, is closed by all processes that
+ * have inherited it.  Until then it keeps the file open, with its locks.  A new deadline replaces
+ * the old one.  A deadline of reads needs CAP_SYS_NICE.  Without that capability, a deadline of
+ * fsyncs can't be shorter than the cgroup's, and holds only for fsyncs of the same user.
  *
- * EBADF: no such descriptor; EINVAL: not such a file, or not open for that; ERANGE: no such
- * deadline, or none at all; EPERM: reads, without CAP_SYS_NICE; EBUSY: the file has one by another
- * /dev/sluice; ENOMEM.
+ * EBADF: no such descriptor; EINVAL: not such a file, or not open for that; ERANGE: a deadline out
+ * of range, or none at all; EPERM: a deadline of reads without CAP_SYS_NICE; EBUSY: the file has
+ * one through another /dev/sluice; ENOMEM.
  */
 #define SLUICE_FILE_DEADLINE _IOW(0xdb, 0x01, struct sluice_file_deadline)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Settings of cgroups, in every cgroup but the root, and names.  See cause.h.
+ * Settings of cgroups, in every cgroup but the root, and the names of causes.  See cause.h.
  *
  *	io.sluice.weight	its part of a disk; 1 to 1000, or "default"
  *	io.sluice.rate		what it and all below it may cost a disk, normalised bytes a
@@ -8,10 +8,10 @@
  *	io.sluice.deadline	read=100 fsync=100 to 60000000: microseconds that its reads,
  *				and its fsyncs, may take; or "default" for either
  *
- * A weight is that of the nearest cgroup that has one.  Rates hold all at once: whoever may
- * set one below a cgroup can't get past that of the cgroup.  A deadline is that of the nearest
- * cgroup that has one, but who may not set priorities (CAP_SYS_NICE) can but have a longer one
- * than the cgroup above has.
+ * The weight is that of the nearest cgroup that has one.  All rates up to the root apply at once,
+ * so a rate set in a delegated cgroup can't exceed its parent's.  The deadline is that of the
+ * nearest cgroup that has one.  But without CAP_SYS_NICE a cgroup can only lengthen its parent's
+ * deadline: when the parent's deadline grows past the child's, the child follows.
  */
 #include "cause-file.h"
 
@@ -20,7 +20,7 @@
 #include <linux/dcache.h>
 #include <linux/slab.h>
 
-/* A deadline that was set by who may set any. */
+/* A deadline that was set with CAP_SYS_NICE, and may be shorter than the parent's. */
 #define CAUSE_CAPABLE BIT(31)
 
 static const char *const cause_deadline_names[CAUSE_DEADLINES] = { "read", "fsync" };
@@ -57,7 +57,7 @@ static struct blkcg_policy_data *cause_cgroup_alloc(gfp_t gfp)
 	return cgroup ? &cgroup->cpd : NULL;
 }
 
-/* A setting that is there unless it is 0. */
+/* Sets a setting and counts it; the value 0 removes it. */
 static void cause_set(unsigned int *setting, unsigned int value)
 {
 	unsigned int before = xchg(setting, value);
@@ -68,7 +68,7 @@ static void cause_set(unsigned int *setting, unsigned int value)
 		atomic_dec(&cause_settings);
 }
 
-/* The rate of a cgroup that has a place, and its place, go. */
+/* A cgroup loses its rate and its place. */
 static void cause_give_place(struct cause_cgroup *cgroup)
 {
 	lockdep_assert_held(&cause_lock);
@@ -113,7 +113,7 @@ static int cause_set_rate(struct cause_cgroup *cgroup, u64 rate, u64 delegate)
 	if (rate && !cgroup->rate)
 		err = cause_take_place(cgroup, delegate);
 	if (rate && !err)
-		/* Pairs with cause_next_limit(): who sees the rate sees the place. */
+		/* Pairs with cause_next_limit(): a reader that sees the rate sees the place. */
 		smp_store_release(&cgroup->rate, rate);
 	if (!rate && cgroup->rate)
 		cause_give_place(cgroup);
@@ -182,9 +182,9 @@ static int cause_rate_show(struct seq_file *m, void *unused)
 }
 
 /*
- * The delegated cgroup that a file is opened in by a process that is no administrator: the
- * highest one above the file whose directory isn't root's.  A cgroup can't be moved, so the
- * names above an open file stay.
+ * The delegated cgroup of a file that was opened without CAP_SYS_ADMIN: the highest one above the
+ * file whose directory isn't owned by root.  A cgroup can't be moved, so the directories above an
+ * open file stay the same.
  *
  * Return: its inode number; 1, the root's, if all directories are root's; 0 for an
  * administrator.
@@ -257,7 +257,7 @@ static int cause_parse_deadline(char *text, unsigned int *us)
 	return *us < CAUSE_DEADLINE_MIN || *us > CAUSE_DEADLINE_MAX ? -ERANGE : which;
 }
 
-/* All that is written is taken, or nothing. */
+/* All of the text takes effect, or nothing. */
 static ssize_t cause_deadline_write(struct kernfs_open_file *of, char *text, size_t size, loff_t at)
 {
 	struct cgroup_subsys_state *css = of_css(of);
@@ -337,10 +337,10 @@ static struct cgroup_subsys_state *cause_nearest(struct cgroup_subsys_state *css
 }
 
 /**
- * cause_of_css() - who is charged for what a cgroup dirtied
+ * cause_of_css() - the cause that is charged for what a cgroup dirtied
  * @css: the cgroup, of the io controller; under RCU or with a reference; may be NULL
  *
- * Return: the nearest cgroup with a setting, else itself; for the root all kernel threads.
+ * Return: the nearest cgroup with a setting, else @css itself; for the root, all kernel threads.
  */
 u64 cause_of_css(struct cgroup_subsys_state *css)
 {
@@ -351,8 +351,8 @@ u64 cause_of_css(struct cgroup_subsys_state *css)
 EXPORT_SYMBOL_GPL(cause_of_css);
 
 /**
- * cause_meet() - who the current task is, and which cgroup he is
- * @css: becomes the cgroup, of the io controller, for as long as RCU lasts; NULL if it is a
+ * cause_meet() - the current task's cause, and its cgroup
+ * @css: becomes the cgroup, of the io controller, for as long as RCU lasts; NULL if the cause is a
  *	 thread group
  *
  * Under RCU.
@@ -380,13 +380,13 @@ u64 cause_of_cgroup(void)
 EXPORT_SYMBOL_GPL(cause_of_cgroup);
 
 /**
- * cause_next_limit() - whose rates hold for a cgroup
- * @css: where to begin, with a reference or under RCU; becomes where to go on
+ * cause_next_limit() - the rates that apply to a cgroup, one after another
+ * @css: where to begin, with a reference or under RCU; becomes where to continue
  * @limit: becomes what was found
  *
- * In any context.  From the cgroup upwards, each time the next one with a rate.
+ * In any context.  Each call finds the next cgroup with a rate, from @css upwards.
  *
- * Return: whether there is one more.
+ * Return: whether one was found.
  */
 bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit)
 {
@@ -452,9 +452,9 @@ EXPORT_SYMBOL_GPL(cause_has_limit);
 
 /**
  * cause_deadline() - how long a cgroup's I/O may take
- * @css: with a reference or under RCU; NULL: who has no cgroup
- * @what: of which kind
- * @otherwise: what holds where nobody has set anything, microseconds
+ * @css: with a reference or under RCU; NULL: the cause has no cgroup
+ * @what: reads or fsyncs
+ * @otherwise: the default where no cgroup has a deadline, microseconds
  *
  * In any context.  Return: microseconds.
  */
@@ -480,7 +480,7 @@ static int __init cause_init(void)
 
 	if (err)
 		return err;
-	/* The last: from then on somebody may have it open. */
+	/* Last: from then on a process may have it open. */
 	err = cause_file_init();
 	if (err)
 		blkcg_policy_unregister(&cause_policy);

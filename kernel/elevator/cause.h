@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who causes I/O: the nearest cgroup with a setting of its own (io.sluice.weight,
- * io.sluice.rate, io.sluice.deadline), else the thread group.  A cause is a name, a number that
- * nobody else ever has; module sluice-cause has the files in each cgroup, and what is known of
- * names.
+ * The cause of I/O: the nearest cgroup with a setting of its own (io.sluice.weight,
+ * io.sluice.rate, io.sluice.deadline), else the thread group.  A cause is identified by a name, a
+ * number that is never used for another cause.  Module sluice-cause has the files in each cgroup,
+ * and looks up names.
  *
  * Any context, unless said otherwise.
  */
@@ -16,11 +16,11 @@
 #include <linux/blk-cgroup.h>
 #include <linux/sched.h>
 
-/* A weight: from 1, and for everybody who has none of his own. */
+/* Weights are from 1: the default, of a cause without its own, and the maximum. */
 #define CAUSE_WEIGHT 100
 #define CAUSE_WEIGHT_MAX 1000
 
-/* Rates, normalised bytes a second (split/cost.h); cgroups that have one, at a time. */
+/* Rates, normalised bytes a second (split/cost.h), and how many cgroups may have one at a time. */
 #define CAUSE_RATE_MIN 1024ULL
 #define CAUSE_RATE_MAX BIT_ULL(33)
 #define CAUSE_PLACES 256
@@ -45,16 +45,16 @@ enum cause_deadline { CAUSE_READ, CAUSE_FSYNC, CAUSE_DEADLINES };
 #define CAUSE_CGROUP BIT_ULL(63)
 #define CAUSE_WEIGHT_BITS 10
 
-/* All kernel threads together, where nobody is known whom they work for. */
+/* All kernel threads together, where it isn't known for which cause they work. */
 #define CAUSE_KERNEL 1ULL
 
-/* Settings that cgroups have: while there is none nobody looks for it. */
+/* Number of settings that cgroups have: while it is 0, none is looked for. */
 extern atomic_t cause_settings;
 
 /**
  * struct cause_limit - a cgroup with a rate
  * @place: a number below CAUSE_PLACES, its own as long as it has a rate
- * @cgroup: inode number of its folder: who has got the place since has another one
+ * @cgroup: inode number of its directory: differs if the place now belongs to another cgroup
  * @rate: CAUSE_RATE_MIN to CAUSE_RATE_MAX
  */
 struct cause_limit {
@@ -73,8 +73,8 @@ unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline
 			    unsigned int otherwise);
 
 /*
- * What started at another time isn't the same, though it may have got the same number.
- * The leader stays as long as one of its threads is alive.
+ * A process with a reused number is another cause: its start time differs.  The leader stays as
+ * long as one of its threads is alive.
  */
 static inline u64 cause_of_thread_group(void)
 {
@@ -96,7 +96,7 @@ static inline unsigned int cause_weight(u64 name)
 	return name & CAUSE_CGROUP ? name & (BIT(CAUSE_WEIGHT_BITS) - 1) : CAUSE_WEIGHT;
 }
 
-/* The inode number of a cgroup's folder, of a name that is a cgroup's. */
+/* The inode number of a cgroup's directory; the name must be a cgroup's. */
 static inline u64 cause_cgroup_id(u64 name)
 {
 	return (name & ~CAUSE_CGROUP) >> CAUSE_WEIGHT_BITS;

@@ -3,57 +3,57 @@
  * CPQ: classes, groups, deadlines and a sweep, for blk-mq
  *
  * A request has one of three classes by its ioprio (RT, BE, IDLE) and one of two
- * groups by whoever caused it: the foreground, which somebody waits for, or the
- * background, which the knob "background" names.  The cause is the cgroup of the
- * request's bio, so that data written through the page cache counts for the cgroup
- * that dirtied it, and not for the thread that writes it back.
+ * groups by its cause: the background, which the knob "background" names, or the
+ * foreground, which is all else.  The cause is the cgroup of the request's bio.  So data
+ * written through the page cache counts for the cgroup that dirtied it, and not for the
+ * thread that writes it back.
  *
- * That makes six queues.  What waits is chosen in this order:
+ * That makes six queues.  The next request is chosen in this order:
  *
  *  1. What no policy may delay: inserted at the head, or not under the scheduler's
  *     control.
- *  2. The oldest of all that waits, if it is older than prio_aging_expire.
+ *  2. The oldest of all waiting requests, if it is older than prio_aging_expire.
  *  3. RT, the foreground's before the background's.
- *  4. The group whose turn it is, BE before IDLE.
+ *  4. The group that has the turn, BE before IDLE.
  *
- * Within a queue requests go in batches of fifo_batch, of one direction and by
- * sector, upwards from where the last batch of that direction ended and then from
- * the lowest.  A batch begins with the oldest if its deadline has passed
- * (read_expire, write_expire), and is one of writes after writes_starved batches of
- * reads that writes waited for.
+ * Within a queue requests go in batches of fifo_batch, of one direction and by sector:
+ * upwards from where the last batch of that direction ended, and then from the lowest.
+ * A batch begins with the oldest request if its deadline has passed (read_expire,
+ * write_expire).  After writes_starved batches of reads, for which writes waited, comes
+ * a batch of writes.
  *
- * Aging is an exception and never a second order: an aged request goes only when
- * the one before it has left the device, and when another one has been chosen since.
+ * Aging is an exception and never a second order.  An aged request goes only when
+ * the aged one before it has left the device, and another request was chosen since.
  * So a request with N older ones waiting is chosen at the latest
  *
  *	prio_aging_expire + (N + 1) * (D + d)
  *
- * after it came, with D for the longest time for which the device keeps a request,
- * and d for that between two dispatches.  N is less than the number of tags.
+ * after it came.  D is the longest time for which the device keeps a request, and d
+ * the longest one between two dispatches.  N is less than the number of tags.
  *
  * Turns: while both groups wait, the foreground goes until the device has spent
- * fore_timeout on it, then the background until back_timeout, but each one request
- * at least.  While only one waits it goes, and that costs no group's turn anything.
- * A request's cost is what the device spent on it: the time from the completion
- * before it, or from its own dispatch to an idle device, to its completion.  What
- * of a group is inside the device is estimated by the mean of those before.
+ * fore_timeout on it, then the background until back_timeout, but at least one request
+ * each.  While only one group waits it goes, which uses up no group's turn.  A
+ * request's cost is the time that the device spent on it: from the completion before
+ * it, or from its own dispatch to an idle device, to its completion.  The cost of a
+ * group's requests inside the device is estimated by the mean of earlier ones.
  *
- * The idle slice: where the foreground has a turn, but nothing waits, the background
- * is held until the foreground's requests have left the device and for slice_idle
- * longer, if that pays: the last one was synchronous, its issuer comes back within
- * the slice in the mean, and the device's mean time for a request, which one of the
- * background would delay it by, is above io_threshold.  The wait is part of the turn:
- * past fore_timeout, and when a request has aged, nothing is held.
+ * Idle wait: while the foreground has the turn and nothing queued, the background is
+ * held until the foreground's requests have left the device, and for slice_idle longer.
+ * This is done only if it pays.  The foreground's last request must be synchronous and
+ * its mean think time within slice_idle.  The device's mean time for a request, by which
+ * a background request would delay the next one, must be above io_threshold.  The wait
+ * is part of the turn: after fore_timeout, or once a request has aged, nothing is held.
  *
- * Writes beside a reader: a device full of writes makes each read wait for them all, and
- * no order in the elevator helps against that.  While somebody reads, writes go in bursts
- * of writes_beside_reads, or one when no read is inside, each when the one before has left
- * the device.  The knob is 0, which is no bound, on devices that this doesn't suit.
+ * Writes beside a reader: in a device full of writes each read waits for them all, and
+ * no order in the elevator helps against that.  While there are reads, writes go in
+ * bursts of writes_beside_reads, or one at a time when no read is inside, each when the
+ * one before has left the device.  The knob is 0, no bound, on devices where it does harm.
  *
- * Before all that, accounts share the tags: fair.h.
+ * Before all that, accounts share the tags: see fair.h.
  *
- * Where one group is alone none of this runs and no clock is read; a request that
- * is alone in its queue is never sorted.
+ * While only one group has requests, none of this runs and no clock is read; a request
+ * that is alone in its queue is never sorted.
  *
  * Source: the CPQ paper, sections 4 to 6 and Table 6.  docs/cpq.md has the model,
  * and where it departs from the paper.
@@ -81,54 +81,54 @@
 #define CPQ_IO_THRESHOLD_US 1000
 #define CPQ_MAX_TGROUP_IO_RATIO 50
 
-/* The paper leaves open who is background; what asks to be idle is. */
+/* The paper doesn't say what is background; by default, the IDLE class is. */
 #define CPQ_BACKGROUND "idle\n"
 
-/* Tags for asynchronous requests, in 128ths: the paper's 96 are of a queue of 128. */
+/* Tags for asynchronous requests, in 128ths: the paper has 96 of a queue of 128. */
 #define CPQ_ASYNC_DEPTH 96
 #define CPQ_ASYNC_WHOLE 128
 
-/* Longer waits than these are a fault of the setting, not a policy. */
+/* Larger values are taken for mistakes. */
 #define CPQ_EXPIRE_MS_MAX 600000
 #define CPQ_TIMEOUT_MS_MAX 60000
 #define CPQ_SLICE_US_MAX 100000
 #define CPQ_THRESHOLD_US_MAX 1000000
 
 /*
- * Writes inside the device beside reads: one that it works at, and one that is there when
- * that is done.  Between two reads of somebody who reads it is one.
+ * Writes inside the device beside reads: one that it works at, and one that follows when that is
+ * done.  Between two reads of a reader it is one.
  */
 #define CPQ_WRITES_BESIDE_READS 2
 #define CPQ_BESIDE_MAX 1024
 
-/* What eMMC, UFS and SATA take at once: deeper devices (NVMe) are slow with few writes. */
+/* Queue depth of eMMC, UFS and SATA: deeper devices (NVMe) are slow with few writes. */
 #define CPQ_SHALLOW_DEPTH 32
 
 /*
- * With adaptive_expire a request is late when it has waited so many times the mean.  A
- * sweep that nobody keeps to himself passes all within twice the mean: what is late by
- * less would only break it up, for a longer tail.
+ * With adaptive_expire a request is late when it has waited so many times the mean.  A sweep
+ * that no stream monopolises reaches every request within twice the mean.  A smaller value would
+ * only break up the sweep, for a longer tail.
  */
 #define CPQ_PATIENCE 4
 
-/* Beyond this a batch is no better than a queue that is emptied. */
+/* A larger batch is no better than emptying the queue. */
 #define CPQ_BATCH_MAX 1024
 #define CPQ_STARVED_MAX 1024
 
-/* Cgroups in the list: each is compared with that of each request. */
+/* Cgroups in the list: each request's cgroup is compared with each of them. */
 #define CPQ_BACKGROUND_MAX 16
 
-/* Means follow an eighth of each new value: some ten requests change them. */
+/* Each new value has this weight in a mean (1/8): some ten requests change it. */
 #define CPQ_MEAN_SHIFT 3
 
-/* A pause of the foreground counts as so many slices at most, to be forgotten soon. */
+/* A pause of the foreground counts as so many idle slices at most, to be forgotten soon. */
 #define CPQ_THINK_SLICES 8
 
-/* How long after its last request the foreground, or a reader, counts as there. */
+/* For so long after its last request the foreground, or a reader, counts as present. */
 #define CPQ_FOREGROUND_JIFFIES HZ
 #define CPQ_READER_JIFFIES msecs_to_jiffies(4)
 
-/* A changed prio_aging_expire holds after this, since the next look is planned ahead. */
+/* A changed prio_aging_expire takes effect after this, since the next look is planned ahead. */
 #define CPQ_AGE_LOOK_JIFFIES (HZ / 4)
 
 enum cpq_group { CPQ_FORE, CPQ_BACK, CPQ_GROUPS };
@@ -139,7 +139,7 @@ enum cpq_group { CPQ_FORE, CPQ_BACK, CPQ_GROUPS };
 #define CPQ_FORE_BITS GENMASK(3, 2)
 #define CPQ_BACK_BITS GENMASK(5, 4)
 
-/* Where a request is; with its queue in rq->elv.priv[0]. */
+/* State of a request; with its queue in rq->elv.priv[0]. */
 enum cpq_state {
 	CPQ_OUTSIDE, /* not inserted, or left again */
 	CPQ_QUEUED, /* in its queue */
@@ -174,10 +174,10 @@ struct cpq_queue {
 };
 
 /**
- * struct cpq_background - who is background; immutable, replaced as a whole
+ * struct cpq_background - what is background; immutable, replaced as a whole
  * @idle: the IDLE class is
  * @count: number of @cgroups
- * @cgroups: they and all below them are; a reference is held to each
+ * @cgroups: they and all below them are; with a reference to each
  * @text: the list as it was written
  */
 struct cpq_background {
@@ -190,10 +190,10 @@ struct cpq_background {
 /**
  * struct cpq_data - one queue's scheduler
  *
- * Read for each request, and hardly ever written:
+ * Read for each request, and rarely written:
  *
  * @q: the queue
- * @fair: who has the tags, and who waits for some
+ * @fair: the sharing of the tags
  * @read_expire: ms, as the knob of this name, like those that follow; knobs are read
  *		 and written without the lock
  * @write_expire: ms
@@ -217,30 +217,30 @@ struct cpq_background {
  *	  from completions, so always with interrupts off
  * @waiting: bit per queue with waiting requests; read without the lock
  * @queued: requests on @urgent and in all queues; read without the lock
- * @held: all that waits is held for @timer; read without the lock
+ * @held: all waiting requests are held until @timer fires; read without the lock
  * @aged_last: the last choice was an aged request
- * @fore_sync: the issuer of the foreground's last request waits for it
- * @draining: a burst of writes is inside the device, for a reader
+ * @fore_sync: the foreground's last request was synchronous
+ * @draining: a burst of writes beside reads is inside the device
  * @urgent: requests that no policy may delay, in order
- * @background: who is background
+ * @background: what is background
  * @age_look: jiffies before which nothing can have aged
- * @turn: whose turn it is
- * @used_ns: device time of this turn, in which the other group waited
+ * @turn: the group that has the turn
+ * @used_ns: device time of this turn, counted while the other group waited
  * @service_ns: mean device time of a request, by group
- * @busy_ns: when a group with nothing inside the device last got something inside
+ * @busy_ns: when a group with nothing inside the device last got a request inside
  * @last_done_ns: last completion while groups compete
  * @fore_done_ns: when the foreground's last request left the device; 0: not seen
- * @fore_think_ns: mean time from then until its next one came
- * @fore_came: jiffies when it came; read without the lock
+ * @fore_think_ns: its mean think time: from then until its next request came
+ * @fore_came: jiffies when the foreground's last request came; read without the lock
  * @waited: mean wait of dispatched requests by direction, in fractions of a jiffy
  * @timer: reruns the queues when a hold ends
  * @queue: the queues, in the order of the bits of @waiting
  *
- * Written without it, by completions:
+ * Written without the lock, by completions:
  *
  * @inside: requests inside the device by direction
  * @aged_inside: an aged request is inside the device; set with the lock held
- * @writes_held: the writes wait for those inside the device
+ * @writes_held: writes wait until those inside the device have left
  */
 struct cpq_data {
 	struct request_queue *q;
@@ -310,14 +310,14 @@ static unsigned long cpq_bits(enum cpq_group group)
 	return group == CPQ_FORE ? CPQ_FORE_BITS : CPQ_BACK_BITS;
 }
 
-/* Of the requests that take part in turns, which RT doesn't. */
+/* Requests inside that take part in turns; RT doesn't. */
 static unsigned int cpq_group_inside(const struct cpq_data *cpq, enum cpq_group group)
 {
 	return atomic_read(&cpq->queue[cpq_index(RQ_BE, group)].issued) +
 	       atomic_read(&cpq->queue[cpq_index(RQ_IDLE, group)].issued);
 }
 
-/* The background waits, and the foreground is there or was lately: turns have a meaning. */
+/* The background waits, and the foreground is or was recently active: turns matter. */
 static bool cpq_competing(const struct cpq_data *cpq)
 {
 	return (READ_ONCE(cpq->waiting) & CPQ_BACK_BITS) &&
@@ -325,7 +325,7 @@ static bool cpq_competing(const struct cpq_data *cpq)
 		cpq_group_inside(cpq, CPQ_FORE));
 }
 
-/* Whether the cause of a bio is in the list; costs nothing while no cgroup is. */
+/* Whether the cause of a bio is in the list; does no work while the list has no cgroup. */
 static bool cpq_listed(const struct cpq_background *list, struct bio *bio)
 {
 	struct cgroup_subsys_state *css;
@@ -351,8 +351,8 @@ static struct cpq_queue *cpq_queue_for(struct cpq_data *cpq, unsigned int ioprio
 }
 
 /*
- * A zone's writes must stay in the order in which they came: where the elevator has
- * to see to it they all go to one queue, in which cpq_oldest() picks them.
+ * A zone's writes must stay in the order in which they came.  Where the elevator has to ensure
+ * that, they all go to one queue, in which cpq_oldest() picks them.
  */
 static struct cpq_queue *cpq_request_queue(struct cpq_data *cpq, struct request *rq)
 {
@@ -361,7 +361,7 @@ static struct cpq_queue *cpq_request_queue(struct cpq_data *cpq, struct request 
 	return cpq_queue_for(cpq, sluice_rq_ioprio(rq), rq->bio);
 }
 
-/* Queues are aligned to more than the states need. */
+/* The state is in the low bits of the queue's address, which its alignment leaves free. */
 static void cpq_put(struct request *rq, struct cpq_queue *queue, enum cpq_state state)
 {
 	BUILD_BUG_ON(__alignof__(struct cpq_queue) < CPQ_STATES);
@@ -397,7 +397,7 @@ static u64 cpq_budget_ns(const struct cpq_data *cpq, enum cpq_group group)
 	return (u64)ms * NSEC_PER_MSEC;
 }
 
-/* A foreground request came: how long its issuer thought, and whether it waits. */
+/* A foreground request came: notes the think time before it, and whether it is synchronous. */
 static void cpq_fore_came(struct cpq_data *cpq, const struct request *rq)
 {
 	if (cpq->fore_done_ns && cpq_competing(cpq) && !(cpq->waiting & CPQ_FORE_BITS) &&
@@ -411,7 +411,7 @@ static void cpq_fore_came(struct cpq_data *cpq, const struct request *rq)
 	WRITE_ONCE(cpq->fore_came, jiffies);
 }
 
-/* From now on the groups compete: what the clock said before is out of date. */
+/* The groups begin to compete: earlier times are out of date. */
 static void cpq_start_clock(struct cpq_data *cpq)
 {
 	cpq->last_done_ns = ktime_get_ns();
@@ -425,7 +425,7 @@ static void cpq_begin_turn(struct cpq_data *cpq, enum cpq_group group)
 	cpq->used_ns = 0;
 }
 
-/* The turn is over, counting what its group still has inside the device. */
+/* Whether the turn is over, counting the estimated cost of what its group has inside. */
 static bool cpq_spent(const struct cpq_data *cpq)
 {
 	enum cpq_group group = cpq->turn;
@@ -434,7 +434,7 @@ static bool cpq_spent(const struct cpq_data *cpq)
 	       cpq_budget_ns(cpq, group);
 }
 
-/* When a hold of the background must end; 0: it doesn't pay. */
+/* When a hold of the background must end; 0: holding doesn't pay. */
 static u64 cpq_hold_end(const struct cpq_data *cpq)
 {
 	u64 slice = cpq_slice_ns(cpq);
@@ -449,15 +449,15 @@ static u64 cpq_hold_end(const struct cpq_data *cpq)
 	       min(cpq->used_ns, cpq_budget_ns(cpq, CPQ_FORE));
 }
 
-/* Nothing is held once something may have aged. */
+/* Whether a request may have aged; then nothing is held. */
 static bool cpq_may_have_aged(const struct cpq_data *cpq)
 {
 	return READ_ONCE(cpq->prio_aging_expire) && time_after_eq(jiffies, cpq->age_look);
 }
 
 /*
- * Whether to hold the background, which alone waits: arms the timer that ends it.
- * The foreground's completions come back here through cpq_account().
+ * Whether to hold the background, when only it waits; arms the timer that ends the hold.  The
+ * foreground's completions come back here through cpq_account().
  */
 static bool cpq_hold(struct cpq_data *cpq)
 {
@@ -474,7 +474,7 @@ static bool cpq_hold(struct cpq_data *cpq)
 		return false;
 	if (READ_ONCE(cpq->prio_aging_expire))
 		end = min(end, now + jiffies_to_nsecs(cpq->age_look - jiffies));
-	/* Said before, since the timer may fire on another CPU at once. */
+	/* Set before, since the timer may fire on another CPU at once. */
 	WRITE_ONCE(cpq->held, true);
 	hrtimer_start(&cpq->timer, ns_to_ktime(end), HRTIMER_MODE_ABS);
 	trace_cpq_idle(READ_ONCE(cpq->cpq_log), cpq->q, end - now);
@@ -491,8 +491,8 @@ static enum hrtimer_restart cpq_timer(struct hrtimer *timer)
 }
 
 /*
- * The queue that goes next of those in @waiting, which isn't empty and leaves out what
- * waits for writes; CPQ_QUEUES: hold them.
+ * The queue of those in @waiting that goes next; CPQ_QUEUES: hold them.  @waiting isn't empty and
+ * leaves out queues that wait for writes.
  */
 static unsigned int cpq_next_queue(struct cpq_data *cpq, unsigned long waiting)
 {
@@ -514,7 +514,7 @@ static unsigned int cpq_next_queue(struct cpq_data *cpq, unsigned long waiting)
 
 /* Order within a queue */
 
-/* The one that waited longest of those that may go; NULL: each waits for a write to its zone. */
+/* The oldest request that may go; NULL: each waits for a write to its zone. */
 static struct request *cpq_oldest(const struct rq_set *set)
 {
 	struct request *rq;
@@ -526,10 +526,10 @@ static struct request *cpq_oldest(const struct rq_set *set)
 }
 
 /*
- * How long a request may wait, in jiffies.  Where deadlines adapt and order is for free
- * it is by the mean wait, if that is less than the knob says: no stream keeps the sweep
- * to itself.  Two are added, for the parts of a jiffy when it came and now.  On a disk that
- * seeks deadlines undo the order that the sweep made, and the knob's stays.
+ * How long a request may wait, in jiffies.  With adaptive_expire, and on a device without seeks,
+ * that is CPQ_PATIENCE times the mean wait, if that is less than the knob: so no stream
+ * monopolises the sweep.  Two jiffies are added, since the arrival and now are both rounded.  On
+ * a disk that seeks the knob applies: deadlines there undo the order of the sweep.
  */
 static unsigned long cpq_patience(const struct cpq_data *cpq, unsigned int dir)
 {
@@ -546,7 +546,7 @@ static bool cpq_expired(const struct cpq_data *cpq, const struct request *rq, un
 	return time_after_eq(jiffies, rq_came(rq) + cpq_patience(cpq, dir));
 }
 
-/* Reads, until as many batches of them as writes_starved went while writes waited. */
+/* Reads; writes after writes_starved batches of reads during which writes waited. */
 static unsigned int cpq_direction(const struct cpq_data *cpq, struct cpq_queue *queue)
 {
 	if (!queue->set[WRITE].queued)
@@ -556,7 +556,7 @@ static unsigned int cpq_direction(const struct cpq_data *cpq, struct cpq_queue *
 	return WRITE;
 }
 
-/* Begins a batch, with the oldest if its deadline has passed: that one, or NULL. */
+/* Begins a batch.  Return: the oldest request if its deadline has passed, else NULL. */
 static struct request *cpq_begin_batch(struct cpq_data *cpq, struct cpq_queue *queue,
 				       unsigned int dir)
 {
@@ -571,7 +571,7 @@ static struct request *cpq_begin_batch(struct cpq_data *cpq, struct cpq_queue *q
 	return rq && cpq_expired(cpq, rq, dir) ? rq : NULL;
 }
 
-/* The next one of a direction in the sweep, if there is one that may go. */
+/* The next request of a direction in the sweep that may go, or NULL. */
 static struct request *cpq_sweep(struct cpq_data *cpq, struct cpq_queue *queue, unsigned int dir)
 {
 	struct rq_set *set = &queue->set[dir];
@@ -582,7 +582,7 @@ static struct request *cpq_sweep(struct cpq_data *cpq, struct cpq_queue *queue, 
 	return rq_set_from(set, queue->pos[dir]);
 }
 
-/* Whether somebody reads who is as urgent as a queue, or more. */
+/* Whether there were reads lately in this queue or a more urgent one. */
 static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queue *queue)
 {
 	const struct cpq_queue *other;
@@ -594,9 +594,9 @@ static bool cpq_somebody_reads(const struct cpq_data *cpq, const struct cpq_queu
 }
 
 /*
- * Whether a queue's writes must wait for others to leave the device, since the next read
- * of somebody as urgent would find a device full of writes.  They go in small bursts, one
- * when the last has left, so that most reads find none.  RT waits for nobody.
+ * Whether a queue's writes must wait for others to leave the device, since the next read that is
+ * at least as urgent would find a device full of writes.  Writes go in small bursts, each when the
+ * last one has left, so that most reads find none.  RT doesn't wait.
  */
 static bool cpq_writes_full(struct cpq_data *cpq, const struct cpq_queue *queue)
 {
@@ -611,8 +611,8 @@ static bool cpq_writes_full(struct cpq_data *cpq, const struct cpq_queue *queue)
 }
 
 /*
- * The queue's next in order; NULL where all waits for writes: to a zone, or to leave the
- * device.  While a batch of writes waits for that, reads go by sector and count for no batch.
+ * The queue's next request; NULL where all wait for writes: to a zone, or to leave the device.
+ * While a batch of writes waits to leave, reads go by sector and count for no batch.
  */
 static struct request *cpq_pick(struct cpq_data *cpq, struct cpq_queue *queue, enum cpq_why *why)
 {
@@ -692,7 +692,7 @@ static struct request *cpq_take_urgent(struct cpq_data *cpq)
 	return rq;
 }
 
-/* The oldest of all that waits and may go, in any queue. */
+/* The oldest of all waiting requests that may go, in any queue. */
 static struct request *cpq_oldest_of_all(struct cpq_data *cpq)
 {
 	unsigned long waiting = cpq->waiting;
@@ -710,7 +710,7 @@ static struct request *cpq_oldest_of_all(struct cpq_data *cpq)
 	return oldest;
 }
 
-/* The aged request whose turn it is, or NULL; plans the next look if none has aged. */
+/* The oldest request, if it has aged and may go now, else NULL; plans the next look. */
 static struct request *cpq_take_aged(struct cpq_data *cpq)
 {
 	unsigned long due, latest = jiffies + CPQ_AGE_LOOK_JIFFIES;
@@ -730,7 +730,7 @@ static struct request *cpq_take_aged(struct cpq_data *cpq)
 	return cpq_issue(cpq, rq, CPQ_AGED, CPQ_WHY_AGED);
 }
 
-/* The next one in order, of those that may go; else @full says whether writes must wait. */
+/* The next request that may go, or NULL; then @full says whether writes must wait. */
 static struct request *cpq_take(struct cpq_data *cpq, bool *full)
 {
 	unsigned long waiting = cpq->waiting;
@@ -746,7 +746,7 @@ static struct request *cpq_take(struct cpq_data *cpq, bool *full)
 		rq = cpq_pick(cpq, &cpq->queue[i], &why);
 		if (rq)
 			return cpq_issue(cpq, rq, CPQ_ISSUED, why);
-		/* What is kept free for reads is not for who is less urgent. */
+		/* Room that is kept for reads must not be taken by less urgent queues. */
 		*full = *full || cpq_writes_full(cpq, &cpq->queue[i]);
 		waiting &= *full ? BIT(i) - 1 : ~BIT(i);
 	}
@@ -754,8 +754,8 @@ static struct request *cpq_take(struct cpq_data *cpq, bool *full)
 }
 
 /*
- * The next one in order.  If there is none but writes that wait for others to leave the
- * device, the one that leaves reruns the queue: whoever says that he waits looks again.
+ * The next request.  If only writes wait, for others to leave the device, the last one that leaves
+ * reruns the queue.  After @writes_held is set, the device is looked at once more.
  */
 static struct request *cpq_take_next(struct cpq_data *cpq)
 {
@@ -816,8 +816,8 @@ static bool cpq_has_work(struct blk_mq_hw_ctx *hctx)
 /* Requests, in the order of a request's life */
 
 /*
- * Called without locks, before a tag is allocated: whose account has its part waits,
- * and asynchronous requests leave some tags to others.
+ * Called without locks, before a tag is allocated.  A task waits if its account has its part of
+ * the tags, and asynchronous requests leave some tags to others.
  */
 static void cpq_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -840,7 +840,7 @@ static void cpq_prepare_request(struct request *rq)
 	rq->elv.priv[1] = fair_charge(cpq->fair, rq);
 }
 
-/* Makes all that waits known to the merge look-ups. */
+/* Enters all waiting requests in the merge look-ups. */
 static void cpq_index_all(struct cpq_data *cpq)
 {
 	unsigned long waiting = cpq->waiting;
@@ -897,8 +897,8 @@ static void cpq_request_merged(struct request_queue *q, struct request *req, enu
 }
 
 /*
- * @next was merged into @req and goes away; the older place is kept, unless the list
- * of the background changed between the two and they are in different queues.
+ * @next was merged into @req and goes away.  The older place is kept, unless they are in different
+ * queues because the list of the background changed in between.
  */
 static void cpq_requests_merged(struct request_queue *q, struct request *req, struct request *next)
 {
@@ -964,7 +964,7 @@ static void cpq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	sluice_free_requests(&free);
 }
 
-/* Charges what the device spent on a request of @index since it was last done, or got busy. */
+/* Charges the time that the device spent on a request of @index. */
 static void cpq_charge(struct cpq_data *cpq, unsigned int index, u64 now)
 {
 	enum cpq_group group = cpq_group(index);
@@ -980,7 +980,7 @@ static void cpq_charge(struct cpq_data *cpq, unsigned int index, u64 now)
 
 /*
  * A request of the queue @index left the device while groups compete.  The clock is read under
- * the lock: else the last completion to get it might not be the last by the clock.
+ * the lock, so that completions are accounted in the order of their times.
  */
 static void cpq_account(struct cpq_data *cpq, struct request *rq, unsigned int index)
 {
@@ -1003,8 +1003,8 @@ static void cpq_account(struct cpq_data *cpq, struct request *rq, unsigned int i
 }
 
 /*
- * A request ends.  One that is only requeued stays where it is, inside the device: the block
- * layer and the driver try it again, at once or as an urgent one, without asking for its turn.
+ * A request ends.  A requeued one still counts as inside the device: the block layer and the driver
+ * try it again, at once or as an urgent request, without asking for its turn.
  */
 static void cpq_leave(struct request *rq)
 {
@@ -1015,7 +1015,7 @@ static void cpq_leave(struct request *rq)
 
 	if (state < CPQ_ISSUED)
 		return;
-	/* Asked while it is still inside: its end may be that of a hold. */
+	/* Asked while it still counts as inside: its completion may end a hold. */
 	competing = cpq_competing(cpq);
 	if (state == CPQ_AGED)
 		WRITE_ONCE(cpq->aged_inside, false);
@@ -1028,13 +1028,13 @@ static void cpq_leave(struct request *rq)
 		WRITE_ONCE(cpq->writes_held, false);
 		blk_mq_sched_mark_restart_hctx(rq->mq_hctx);
 	}
-	/* Or asked too early: what was held since then, because of it, finds its end here. */
+	/* Asked again: a hold that began in between, because of this request, ends here. */
 	if (competing || cpq_competing(cpq))
 		cpq_account(cpq, rq, queue - cpq->queue);
 }
 
 /*
- * A zone gets free under the lock only: else cpq_oldest() might find it busy for one
+ * A zone becomes free only under the lock.  Otherwise cpq_oldest() might find it busy for one
  * write and free for the next, which would overtake the first.
  */
 static void cpq_free_zone(struct request *rq)
@@ -1058,9 +1058,9 @@ static void cpq_finish_request(struct request *rq)
 	fair_discharge(cpq->fair, rq, rq->elv.priv[1]);
 }
 
-/* Who is background */
+/* What is background */
 
-/* With room for a text of @length, one more end of line, and the end. */
+/* Has room for a text of @length, one more end of line, and the terminating zero. */
 static struct cpq_background *cpq_background_alloc(size_t length)
 {
 	return kzalloc(sizeof(struct cpq_background) + length + 2, GFP_KERNEL);
@@ -1093,7 +1093,7 @@ static int cpq_background_add(struct cpq_background *list, const char *line)
 	return 0;
 }
 
-/* Splits @page in lines, of which empty ones count for nothing; an error adds none of them. */
+/* Parses @page line by line; empty lines are skipped, and an error discards the whole list. */
 static struct cpq_background *cpq_background_parse(const char *page, size_t length)
 {
 	struct cpq_background *list = cpq_background_alloc(length);
@@ -1154,11 +1154,12 @@ static void cpq_depth_updated(struct request_queue *q)
 }
 
 /*
- * Whether reads wait for the writes inside a device, and few writes are enough for it: one of
- * flash that takes few requests and has but a volatile cache.  An array or a RAID controller
- * answers writes from memory that survives a loss of power, and needs many at once; where an
- * arm seeks the bound changes nothing.  Asked once: the depth of a SCSI disk (less than
- * that of its host adapter, whose tags these are) falls whenever it is full for a moment.
+ * Whether reads wait for the writes inside a device, and few writes are enough to keep it busy:
+ * true for flash that takes few requests at once and has only a volatile cache.  An array or a RAID
+ * controller answers writes from memory that survives a loss of power, and needs many at once.
+ * On a disk that seeks the bound changes nothing.  Asked once, since the depth of a SCSI disk falls
+ * whenever it is full for a moment.  That depth is less than its host adapter's, which gives the
+ * tags.
  */
 static bool cpq_suits_bound(struct request_queue *q)
 {
@@ -1307,7 +1308,7 @@ static int cpq_state_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-/* debugfs .../sched/accounts: who has tags, and who waits for some. */
+/* debugfs .../sched/accounts: accounts that have tags or wait for some. */
 static int cpq_accounts_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;

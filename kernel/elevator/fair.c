@@ -2,22 +2,20 @@
 /*
  * Accounts, and the wait before the tags.  See fair.h.
  *
- * Accounts live in a table of fixed size, and a place is free when no request and
- * no task holds it: nothing is allocated for a process or freed after it, however
- * many there are, and who comes later inherits nothing.  An account is found without
- * a lock: its name, a number, never changes while it is held, and a hold is taken
- * only on a name that is still the same afterwards.  Where a name's places are all
- * held it shares one account with the others that found none.
+ * Accounts live in a table of fixed size.  A place is free when no request and no task holds it.
+ * So nothing is allocated or freed for a process, however many there are, and a later owner of a
+ * place inherits nothing.  An account is found without a lock: its name, a number, never changes
+ * while it is held, and a hold counts only if the name is still the same afterwards.  A name whose
+ * places are all held shares one account with the others that found none.
  *
- * A request is charged when it gets its tag and discharged when the elevator's
- * finish_request() runs, whatever becomes of it in between.  That is when it gives the
- * tag back, with one exception: since 6.5, for a write that a flush follows (FUA on a
- * device without it), it is before that flush.  Until the flush has ended, such a write
- * has a tag that isn't counted.
+ * A request is charged when it gets its tag and discharged when the elevator's finish_request()
+ * runs, whatever happens in between.  The tag is given back at the same time, with one exception.
+ * Since 6.5, a write that a flush follows (FUA on a device without it) is discharged before that
+ * flush: until the flush has ended it has a tag that isn't counted.
  *
- * Tags are short where they are: those of one hardware queue may be gone while others
- * have plenty.  So each hardware queue has its own accounts, and the limits hold in each,
- * but where the driver shares its tags there is one set of accounts for all.
+ * One hardware queue's tags may be used up while others have plenty.  So each hardware queue has
+ * its own accounts and its own limits.  Where the driver shares its tags among the queues there is
+ * one set of accounts for all.
  */
 #include "fair.h"
 #include "cause.h"
@@ -31,33 +29,33 @@
 #include <linux/slab.h>
 #include <linux/wait.h>
 
-/* Each name has so many places; two to the power of FAIR_SET_BITS sets of them. */
+/* Places for each name; there are two to the power of FAIR_SET_BITS sets of them. */
 #define FAIR_WAYS 8
 #define FAIR_SET_BITS 5
 
-/* Of two accounts of the same weight each may have this part of the tags by the paper. */
+/* By the paper, two accounts of the same weight may each have this part of the tags, per cent. */
 #define FAIR_RATIO 50
 #define FAIR_RATIO_OFF 100
 
-/* As long as a smaller part of all tags is in use nobody is limited. */
+/* No account is limited while less than this part of all tags is in use. */
 #define FAIR_PLENTY_PART 4U
 
-/* Who has or wants a smaller part of the tags than this finds one beside writes of any number. */
+/* An account that needs less than this part of the tags finds one beside any number of writes. */
 #define FAIR_FEW_PART 16
 
 /*
- * The last tag is for those that wait in no line, unless two are all there are: one alone would
- * leave nothing to order.
+ * The last tag is kept for tasks that wait in no line, if there are more tags than this: of two,
+ * one alone would leave nothing to order.
  */
 #define FAIR_RESERVE_ABOVE 2
 
-/* Accounts looked at for the next tag: what waits behind them gets its turn later. */
+/* Accounts considered for the next tag: those behind them get their turn later. */
 #define FAIR_LOOKS 16
 
-/* No line stands longer before the tags, whatever holds them that this file doesn't see. */
+/* A line that hasn't moved for so long is let in, whatever holds the tags unseen by this file. */
 #define FAIR_PATIENCE HZ
 
-/* Kernel threads whose last bio is remembered, by device: they change the CPU. */
+/* Kernel threads whose last bio's cause is remembered, by device: they change the CPU. */
 #define FAIR_SEEN 16
 
 /**
@@ -67,7 +65,7 @@
  * @waiting: tasks that wait in @wait, under the lock of struct fair
  * @weight: part of @name
  * @tgid: for people to read
- * @moved: jiffies when the line in @wait began or somebody was last let in
+ * @moved: jiffies when the line in @wait began or a task was last let in
  * @node: in the list of accounts with waiting tasks
  * @wait: tasks that want a tag, first come, first served
  */
@@ -82,7 +80,7 @@ struct fair_account {
 	wait_queue_head_t wait;
 };
 
-/* Whose bio a kernel thread brought last: it asks for a tag next, and doesn't say for which. */
+/* The cause of a kernel thread's last bio: it asks for a tag next, without saying for which bio. */
 struct fair_seen {
 	struct task_struct *task;
 	u64 name;
@@ -95,12 +93,12 @@ struct fair_seen {
  * @active: sum of the weights of accounts with a hold
  * @waiters: tasks that wait
  * @total: scheduler tags; 0 until fair_limit() has counted them again
- * @ratio: the knob: of two accounts of the same weight each may have this part of the
- *	   tags, in per cent; 100: everybody may have all
+ * @ratio: the knob: each of two accounts of the same weight may have this part of the
+ *	   tags, in per cent; 100: no limit
  * @lock: guards @waiting and every account's waiting and node
- * @waiting: accounts with waiting tasks, who got a tag last is last
- * @others: account of those that find no place
- * @exempt: account, without a weight, of those that no limit is for
+ * @waiting: accounts with waiting tasks; the one that got a tag last is last
+ * @others: shared account of the names that found no place
+ * @exempt: account, without a weight, of tasks that are exempt from limits
  * @accounts: all places, by set
  */
 struct fair_tags {
@@ -117,7 +115,7 @@ struct fair_tags {
 };
 
 /**
- * struct fair - a device's tags and who wants them
+ * struct fair - a device's tags and the accounts that want them
  * @ratio: as in struct fair_tags
  * @seen: of kernel threads, by task
  * @parts: number of @tags
@@ -142,7 +140,7 @@ static struct fair_seen *fair_seen_by_current(struct fair *fair)
 	return &fair->seen[hash_ptr(current, ilog2(FAIR_SEEN))];
 }
 
-/* Who caused a kernel thread's bio: the cgroup that dirtied it, or all such threads together. */
+/* The cause of a kernel thread's bio: the cgroup that dirtied it, or all such threads together. */
 static u64 fair_bio_cause(struct bio *bio)
 {
 	u64 name;
@@ -154,9 +152,9 @@ static u64 fair_bio_cause(struct bio *bio)
 }
 
 /*
- * What the current kernel thread's bio says: a large one is queued in parts, of which
- * bio_merge sees only the last, but until then the rest waits in the task's list; else
- * the last one that it brought.
+ * The cause of the bio that the current kernel thread queues.  A large bio is queued in parts, of
+ * which bio_merge sees only the last; until then the rest waits in the task's list.  Otherwise it
+ * is the cause of the bio that the thread brought last.
  */
 static noinline u64 fair_kernel_cause(struct fair *fair)
 {
@@ -171,7 +169,7 @@ static noinline u64 fair_kernel_cause(struct fair *fair)
 	return READ_ONCE(seen->task) == current ? name : CAUSE_KERNEL;
 }
 
-/* Who causes what the current task is about to queue. */
+/* The cause of what the current task is about to queue. */
 static __always_inline u64 fair_cause(struct fair *fair)
 {
 	if (unlikely(current->flags & PF_KTHREAD))
@@ -180,12 +178,12 @@ static __always_inline u64 fair_cause(struct fair *fair)
 }
 
 /**
- * fair_see() - remember who caused a bio that a kernel thread is about to queue
+ * fair_see() - remember the cause of a bio that a kernel thread is about to queue
  * @fair: the device's
  * @bio: written back, as a rule
  *
- * What a kernel thread writes is charged to the cgroup that dirtied it; what no
- * cgroup dirtied, to all kernel threads together.
+ * What a kernel thread writes is charged to the cgroup that dirtied it.  Without such a cgroup it
+ * is charged to all kernel threads together.
  */
 void fair_see(struct fair *fair, struct bio *bio)
 {
@@ -197,7 +195,7 @@ void fair_see(struct fair *fair, struct bio *bio)
 	name = fair_bio_cause(bio);
 	seen = fair_seen_by_current(fair);
 	WRITE_ONCE(seen->task, current);
-	/* Whoever sees the name sees whose it is. */
+	/* A reader that sees the name sees the task that it belongs to. */
 	smp_store_release(&seen->name, name);
 }
 
@@ -208,7 +206,7 @@ static struct fair_account *fair_set(struct fair_tags *tags, u64 name)
 	return &tags->accounts[hash_64(name, FAIR_SET_BITS) * FAIR_WAYS];
 }
 
-/* Whose last hold goes may be somebody else's at once, of another weight. */
+/* After the last hold the place may change hands at once, to an account of another weight. */
 static __always_inline void fair_drop(struct fair_tags *tags, struct fair_account *account)
 {
 	unsigned int weight = account->weight;
@@ -235,7 +233,7 @@ static __always_inline bool fair_hold_named(struct fair_tags *tags, struct fair_
 	return false;
 }
 
-/* Takes a place that nobody holds. */
+/* Takes a place that has no hold. */
 static bool fair_take(struct fair_tags *tags, struct fair_account *account, u64 name)
 {
 	if (atomic_cmpxchg(&account->holds, 0, -1))
@@ -263,7 +261,7 @@ static noinline struct fair_account *fair_hold_any(struct fair_tags *tags, u64 n
 	return &tags->others;
 }
 
-/* The account of that name, held: one more request or waiting task. */
+/* The account of that name, with one more hold: for a request or a waiting task. */
 static __always_inline struct fair_account *fair_hold(struct fair_tags *tags, u64 name)
 {
 	struct fair_account *first = fair_set(tags, name);
@@ -282,9 +280,9 @@ static unsigned int fair_used(const struct fair_account *account)
 }
 
 /*
- * Whether there is a tag for those that wait in line, besides @more.  The line's tasks are woken
- * when a request ends, before those that wait for its tag: without one in reserve, a task that is
- * exempt from the line would lose each tag to the line.
+ * Whether there is a tag for the line's tasks, besides @more.  When a request ends, the line is
+ * woken before the tasks that wait for its tag.  Without one tag in reserve, a task that is exempt
+ * from the line would lose each tag to the line.
  */
 static __always_inline bool fair_free(const struct fair_tags *tags, unsigned int more)
 {
@@ -294,8 +292,8 @@ static __always_inline bool fair_free(const struct fair_tags *tags, unsigned int
 }
 
 /*
- * Whether an account may have one more tag: there is one, and it has less than its
- * part or nobody else has or wants any.
+ * Whether an account may have one more tag: there is one, and the account has less than its part
+ * or no other account has or wants any.
  */
 static __always_inline bool fair_room(const struct fair_tags *tags,
 				      const struct fair_account *account)
@@ -311,7 +309,7 @@ static __always_inline bool fair_room(const struct fair_tags *tags,
 				(u64)total * READ_ONCE(*tags->ratio) * account->weight;
 }
 
-/* Wakes the one that has waited longest of the account with the fewest tags for its weight. */
+/* Wakes the longest-waiting task of the account with the fewest tags for its weight. */
 static void fair_wake(struct fair_tags *tags)
 {
 	struct fair_account *account, *best = NULL;
@@ -355,9 +353,9 @@ static void fair_leave_line(struct fair_tags *tags, struct fair_account *account
 }
 
 /*
- * Waits until the account may have a tag, or for so long that nobody of it was let in.
- * Whoever is let in lets in the next one if there is room for both, since a tag that
- * comes free wakes one task.
+ * Waits until the account may have a tag, or until no task of it has been let in for
+ * FAIR_PATIENCE.  A tag that comes free wakes one task, so a task that is let in wakes the next
+ * one if there is room for both.
  */
 static void fair_wait(struct fair_tags *tags, struct fair_account *account)
 {
@@ -388,7 +386,7 @@ static __always_inline bool fair_off(const struct fair *fair)
 	return READ_ONCE(*fair->ratio) == FAIR_RATIO_OFF;
 }
 
-/* RT is outside fairness, and the reclaim of memory waits for nothing that may wait for memory. */
+/* RT is exempt, and so is memory reclaim: it must not wait for what may wait for memory. */
 static __always_inline bool fair_exempt(void)
 {
 	const struct io_context *context = current->io_context;
@@ -397,7 +395,7 @@ static __always_inline bool fair_exempt(void)
 	       (context && IOPRIO_PRIO_CLASS(context->ioprio) == IOPRIO_CLASS_RT);
 }
 
-/* Whether an account may have a tag now, none of its tasks waiting. */
+/* Whether an account may have a tag now and has no waiting task. */
 static __always_inline bool fair_may_pass(const struct fair_tags *tags,
 					  const struct fair_account *account)
 {
@@ -405,9 +403,9 @@ static __always_inline bool fair_may_pass(const struct fair_tags *tags,
 }
 
 /*
- * Whether an account may have one more tag for what nobody waits for, though it has its
- * part, since the others want few.  Else who writes back would wait and be woken for each
- * tag of its own that comes free, beside a reader who needs one.
+ * Whether an account may exceed its part for an asynchronous request, since the others need few
+ * tags.  Otherwise writeback would wait, and be woken, for each tag of its own that comes free,
+ * beside a reader that needs one.
  */
 static bool fair_may_exceed(const struct fair_tags *tags, const struct fair_account *account)
 {
@@ -418,14 +416,14 @@ static bool fair_may_exceed(const struct fair_tags *tags, const struct fair_acco
 	return !READ_ONCE(account->waiting) && others < (int)few && used + few < total;
 }
 
-/* Whether nobody is short of tags, so that it doesn't matter who asks for one. */
+/* Whether so many tags are free that the request's account doesn't matter. */
 static __always_inline bool fair_plenty(const struct fair_tags *tags)
 {
 	return atomic_read(&tags->used) < READ_ONCE(tags->total) / FAIR_PLENTY_PART &&
 	       !atomic_read(&tags->waiters);
 }
 
-/* fair_limit() where its first glance told nothing, or that there is no room. */
+/* The rest of fair_limit(), if its first look didn't find the account or found no room. */
 static noinline unsigned long fair_limit_slow(struct fair_tags *tags, u64 name, blk_opf_t opf,
 					      struct blk_mq_alloc_data *data)
 {
@@ -450,10 +448,10 @@ static noinline unsigned long fair_limit_slow(struct fair_tags *tags, u64 name, 
  * @opf: operation and flags of what it wants the tag for
  * @data: as limit_depth() got it
  *
- * Sleeps until its turn comes, which is when for a second nobody of its account got
- * in, at the latest; and not where the request must not wait: that one gets a tag only
- * if nearly all are free, and else is turned away, so that its task comes back to wait.
- * What other tasks may wait for (rq_blocks_others()) is charged, but never held.
+ * Sleeps until the account may have a tag, or until no task of it has been let in for a second.
+ * A request that must not wait doesn't sleep.  It gets a tag only if nearly all are free, and
+ * otherwise fails, so that its task comes back to wait.  What other tasks may wait for
+ * (rq_blocks_others()) is charged, but never held.
  *
  * Return: jiffies that it waited.
  */
@@ -475,7 +473,7 @@ unsigned long fair_limit(struct fair *fair, blk_opf_t opf, struct blk_mq_alloc_d
 }
 
 /**
- * fair_depth_changed() - the number of scheduler tags may be another one
+ * fair_depth_changed() - the number of scheduler tags may have changed
  * @fair: the device's
  */
 void fair_depth_changed(struct fair *fair)
@@ -491,7 +489,7 @@ void fair_depth_changed(struct fair *fair)
  * @fair: the device's
  * @rq: with that tag
  *
- * Return: the account that it was charged to, for fair_discharge(); NULL if to none.
+ * Return: the account that was charged, for fair_discharge(); NULL if none was.
  */
 struct fair_account *fair_charge(struct fair *fair, const struct request *rq)
 {
@@ -513,7 +511,7 @@ struct fair_account *fair_charge(struct fair *fair, const struct request *rq)
  * @rq: what had it
  * @account: what fair_charge() returned for @rq
  *
- * In any context.  Lets in who waits, if somebody does.
+ * In any context.  Wakes a waiting task, if there is one.
  */
 void fair_discharge(struct fair *fair, const struct request *rq, struct fair_account *account)
 {
@@ -523,7 +521,7 @@ void fair_discharge(struct fair *fair, const struct request *rq, struct fair_acc
 		return;
 	fair_drop(tags, account);
 	atomic_dec(&tags->used);
-	/* Whoever enters the line looks for room after it said that it waits. */
+	/* A task that enters the line looks for room after it has said that it waits. */
 	smp_mb__after_atomic();
 	if (atomic_read(&tags->waiters))
 		fair_wake(tags);
@@ -631,7 +629,7 @@ static void fair_show_tags(const struct fair_tags *tags, struct seq_file *m)
 }
 
 /**
- * fair_show() - write who has tags and who waits, one account a line
+ * fair_show() - write the accounts that have tags or wait for some, one a line
  * @fair: the device's
  * @m: for debugfs
  *

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fairness between those that want a device's scheduler tags, in each hardware queue.
+ * Fair sharing of a device's scheduler tags, in each hardware queue.
  *
- * Who is charged for a request is an account, one for each cause: the nearest cgroup
- * with a weight of its own (io.sluice.weight), else the thread group.  As long as
- * one account alone has requests, it may have all tags.  While others have some or
- * wait, each has at most its part of them, by weight, and who wants more waits for
- * one of its own to end: at most, but for the few tasks that were let in at the same
- * time and haven't their tags yet.  Tags that came free go to the account that has the
- * fewest for its weight.  Where three of four are free, or where the others want few and a
- * write waits for nobody, more than the part does no harm, and nobody is held.
+ * A request is charged to an account, one for each cause: the nearest cgroup with a weight of its
+ * own (io.sluice.weight), else the thread group.  While one account alone has requests, it may
+ * have all tags.  While others have some or wait, each has at most its share of them, by weight.
+ * It must then wait for one of its own requests to end before it gets another.  Only the few tasks
+ * that were let in at the same time, and don't have their tags yet, may exceed that.  A free tag
+ * goes to the account that has the fewest for its weight.  The limit does not apply while three
+ * quarters of the tags are free.  Nor does it apply to an asynchronous write while the other
+ * accounts need few tags.
  *
- * So the many that wait, wait before the tags and by account, and not in the one
- * line that the block layer keeps, in which a thousand requests of one application
- * are before the first of another.
+ * So tasks wait before the tags and by account, and not in the one line of the block layer.  There
+ * a thousand requests of one application may be before the first of another.
  *
- * What the caller must do: fair_see() from bio_merge, fair_limit() from limit_depth,
- * fair_charge() from prepare_request, fair_discharge() from finish_request.  Only
- * fair_limit() may sleep.  None needs or takes a lock of the caller's.
+ * The caller must call fair_see() from bio_merge, fair_limit() from limit_depth, fair_charge()
+ * from prepare_request and fair_discharge() from finish_request.  Only fair_limit() may sleep.
+ * None needs or takes a lock of the caller's.
  *
  * Source: the CPQ paper, section 7, with sound limits: docs/cpq.md.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What elevators are made of; see request-set.h. */
+/* Building blocks of elevators; see request-set.h. */
 #include "request-set.h"
 
 /* Whether the merge look-ups know of a request. */
@@ -18,8 +18,8 @@ void rq_set_unindex(struct request_queue *q, struct rq_set *set, struct request 
 }
 
 /*
- * Sorts the requests that were queued since this was last done: each is sorted once,
- * and those that were dispatched in between never.
+ * Sorts the requests that were queued since the last call: each is sorted once, and those that
+ * were dispatched in between never.
  */
 void rq_set_sort_all(struct rq_set *set)
 {
@@ -32,7 +32,7 @@ void rq_set_sort_all(struct rq_set *set)
 	}
 }
 
-/* Makes a waiting request known by its sector and to the merge look-ups. */
+/* Enters a waiting request in the tree by sector and in the merge look-ups. */
 void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *rq)
 {
 	if (RB_EMPTY_NODE(&rq->rb_node))
@@ -45,9 +45,9 @@ void rq_set_index(struct request_queue *q, struct rq_set *set, struct request *r
 }
 
 /*
- * Catches up with the requests that were queued since the last look-up: each is
- * indexed once, and those that were dispatched in between never.  What was sorted
- * before one that can't be merged is passed over, rather than looked at each time.
+ * Indexes the requests that were queued since the last look-up: each is indexed once, and those
+ * that were dispatched in between never.  Requests sorted before one that can't be merged are
+ * passed over, rather than looked at each time.
  */
 void rq_set_index_all(struct request_queue *q, struct rq_set *set)
 {
@@ -60,7 +60,7 @@ void rq_set_index_all(struct request_queue *q, struct rq_set *set)
 	}
 }
 
-/* The sorted request at @pos or next above it, or the lowest; there is one. */
+/* The sorted request at @pos or next above it, else the lowest; the set isn't empty. */
 struct request *rq_set_from(const struct rq_set *set, sector_t pos)
 {
 	struct rb_node *node = set->sorted.rb_node;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What elevators are made of: sets of waiting requests, the class of a request,
+ * Building blocks of elevators: sets of waiting requests, the class of a request,
  * and knobs.
  *
- * A set has its requests in the order of their arrival.  Those that were sorted are
- * found by their sector too, and those that were indexed by the block layer's merge
- * look-ups as well.  To sort costs more than to queue, and to index more than to sort:
- * an elevator does the one when it needs the sectors and the other when a merge is
- * possible, and a request that was dispatched before never pays.
+ * A set has its requests in the order of their arrival.  Sorted requests can also be found by their
+ * sector, and indexed ones by the block layer's merge look-ups too.  Sorting costs more than
+ * queueing, and indexing more than sorting.  An elevator sorts when it needs the sectors and
+ * indexes when a merge is possible; a request that was dispatched before never pays.
  *
- * Whoever calls a function of a set holds the lock that guards the set; q is the
- * queue of all its requests, whose merge hash and last_merge the same lock guards.
+ * The caller of a set's function holds the lock that guards the set.  q is the queue of all its
+ * requests; the same lock guards its merge hash and last_merge.
  */
 #ifndef SLUICE_REQUEST_SET_H
 #define SLUICE_REQUEST_SET_H
@@ -24,8 +23,8 @@
 /**
  * struct rq_set - waiting requests
  * @fifo: oldest first
- * @sorted: by sector: all on @fifo but some of the last
- * @queued: number on @fifo; may be read without the lock
+ * @sorted: by sector: all on @fifo but some of the youngest
+ * @queued: number of requests on @fifo; may be read without the lock
  */
 struct rq_set {
 	struct list_head fifo;
@@ -40,7 +39,7 @@ static inline void rq_set_init(struct rq_set *set)
 	set->queued = 0;
 }
 
-/* At an elevator's end, to be warned of. */
+/* For a warning at an elevator's exit. */
 static inline bool rq_set_is_empty(const struct rq_set *set)
 {
 	return !set->queued && list_empty(&set->fifo) && RB_EMPTY_ROOT(&set->sorted);
@@ -66,13 +65,13 @@ static inline void rq_set_del(struct request_queue *q, struct rq_set *set, struc
 		rq_set_unindex(q, set, rq);
 }
 
-/* The request that waited longest, of a set that isn't empty. */
+/* The request that has waited longest; the set isn't empty. */
 static inline struct request *rq_set_oldest(const struct rq_set *set)
 {
 	return list_first_entry(&set->fifo, struct request, queuelist);
 }
 
-/* When a waiting request came, in jiffies. */
+/* When a waiting request was queued, in jiffies. */
 static inline unsigned long rq_came(const struct request *rq)
 {
 	return rq->fifo_time;
@@ -89,11 +88,11 @@ static inline bool rq_list_is_empty(const struct list_head *list)
  * rq_add_urgent() - queue a request, if no policy may delay it
  * @rq: from insert_requests, on no list
  * @ins: as insert_requests() got it
- * @urgent: such requests, in the order in which they go
- * @head: where on it the next request goes that is inserted at the head; begins as @urgent
+ * @urgent: list of such requests, in the order in which they go
+ * @head: where on @urgent the next request inserted at the head goes; begins as @urgent
  *
- * Those are all that are inserted at the head, in their order, and behind what is there all that
- * are not under the scheduler's control.
+ * Requests inserted at the head go first, in their order.  Requests that are not under the
+ * scheduler's control go behind all that is there.
  *
  * Return: whether it is on @urgent now.
  */
@@ -111,7 +110,7 @@ static inline bool rq_add_urgent(struct request *rq, sluice_insert_t ins, struct
 	return true;
 }
 
-/* The first request of a list that has no set, off it; NULL if there is none. */
+/* Takes the first request off a list that belongs to no set; NULL if there is none. */
 static inline struct request *rq_take_first(struct list_head *list)
 {
 	struct request *rq = list_first_entry_or_null(list, struct request, queuelist);
@@ -133,7 +132,7 @@ bool rq_collects(struct request *rq);
 /* The classes of I/O priority, the most urgent first. */
 enum rq_class { RQ_RT, RQ_BE, RQ_IDLE, RQ_CLASSES };
 
-/* Class NONE, as of a task whose priority nobody set, counts as best effort. */
+/* Class NONE, of a task without an I/O priority, counts as best effort. */
 static inline enum rq_class rq_class(unsigned int ioprio)
 {
 	switch (IOPRIO_PRIO_CLASS(ioprio)) {
@@ -156,8 +155,8 @@ static inline unsigned int rq_level(unsigned int ioprio)
  * rq_blocks_others() - whether other tasks may wait for what the current task is about to queue
  * @opf: its operation and flags
  *
- * Metadata, swap, and all that a task queues while it has a file system's transaction open: each
- * fsync waits for that transaction.  A limit on the task would hold every one of them.
+ * True for metadata, swap, and all that a task queues while it has a file system's transaction
+ * open.  Each fsync waits for that transaction, so a limit on the task would hold all fsyncs.
  */
 static inline bool rq_blocks_others(blk_opf_t opf)
 {

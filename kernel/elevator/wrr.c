@@ -2,22 +2,22 @@
 /*
  * wrr: keep tags back, and leave the rest to the drive
  *
- * An NVMe drive with weighted round robin chooses among what it has been given.  What waits
- * for a tag it hasn't been given: a backlog of idle-class requests that has all tags makes
- * real-time requests wait behind it, whatever the drive would do.  This elevator passes
- * requests on as they come, and lets the classes that nvme-wrr maps to lower levels by
- * default have but a part of the tags:
+ * An NVMe drive with weighted round robin chooses among the requests that it has been given.
+ * Requests that wait for a tag aren't among them.  If a backlog of idle-class requests has all
+ * tags, real-time requests wait behind it, whatever the drive would do.  This elevator passes
+ * requests on as they come, and limits the classes that nvme-wrr maps to lower levels by default to
+ * a part of the tags:
  *
  *	real-time		all
  *	best effort 0 to 3	seven eighths
  *	best effort 4 to 7	three quarters
  *	idle			half
  *
- * so that each finds some that no lower class may take.  Nothing is sorted, nothing merged
- * but in the submitter's plug.  It needs nr_requests to be no more than the drive takes at
- * once: else requests wait here, first come, first served.
+ * So each class finds some tags that no lower class may take.  Requests are not sorted, and merged
+ * only in the submitter's plug.  nr_requests must be no more than the drive takes at once:
+ * otherwise requests wait here, first come, first served.
  *
- * Locking: each hardware queue's list has a lock of its own, taken from any context, alone.
+ * Locking: each hardware queue's list has its own lock, taken from any context, never with another.
  */
 #include "request-set.h"
 
@@ -96,7 +96,7 @@ static void wrr_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, sluice_nr_tags(data) * part / WRR_PARTS);
 }
 
-/* No elevator may do without. */
+/* Required of every elevator. */
 static void wrr_finish_request(struct request *rq)
 {
 }

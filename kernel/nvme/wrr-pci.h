@@ -38,7 +38,7 @@ static u16 wrr_sqid(const struct nvme_queue *nvmeq, unsigned int level)
 	return (place + 1) * nvmeq->dev->wrr.queues + nvmeq->qid;
 }
 
-/* The sibling of the next level above @level, which it sets; NULL past the last. -1 begins. */
+/* The sibling of the next level; advances *@level, which begins as -1. NULL past the last. */
 static struct nvme_queue *wrr_next(struct nvme_queue *nvmeq, int *level)
 {
 	if (++*level == WRR_OWN)
@@ -65,8 +65,8 @@ static void wrr_free_queue(struct nvme_queue *nvmeq)
 }
 
 /*
- * Memory of the siblings, as long as that of the queue. Returns 0, or where there is none what the
- * driver takes like a status: it does with fewer queues.
+ * Allocates the siblings' memory; they are as long as the queue. Returns 0, or without memory what
+ * the driver treats like a status: it continues with fewer queues.
  */
 static int wrr_alloc_queue(struct nvme_queue *nvmeq)
 {
@@ -88,7 +88,7 @@ static int wrr_alloc_queue(struct nvme_queue *nvmeq)
 	return 0;
 }
 
-/* The siblings are empty, and have doorbells. */
+/* Empties the siblings and gives them doorbells. */
 static void wrr_init_queue(struct nvme_queue *nvmeq)
 {
 	struct nvme_dev *dev = nvmeq->dev;
@@ -108,7 +108,7 @@ static void wrr_init_queue(struct nvme_queue *nvmeq)
 	}
 }
 
-/* The controller takes no doorbells in memory. */
+/* The controller doesn't support doorbells in memory. */
 static void wrr_dbbuf_free(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
@@ -132,8 +132,8 @@ static void wrr_delete_created(struct nvme_queue *nvmeq)
 }
 
 /*
- * Creates the siblings on the controller, which complete where the queue does. Returns 0, a
- * negative error or the controller's status; none is there then.
+ * Creates the siblings on the controller, with the queue's completion queue. Returns 0, a negative
+ * error or the controller's status; in both failures no sibling is left there.
  */
 static int wrr_create_queue(struct nvme_queue *nvmeq)
 {
@@ -159,8 +159,8 @@ static int wrr_create_queue(struct nvme_queue *nvmeq)
 }
 
 /*
- * A completion queue can be deleted when no submission queue has it: the siblings go first. Whether
- * all have gone in the time that the driver gives its own.
+ * A completion queue can be deleted only when no submission queue uses it, so the siblings go
+ * first. Returns whether all were deleted within the time that the driver gives its own queues.
  */
 static bool wrr_delete_siblings(struct nvme_dev *dev)
 {
@@ -189,7 +189,7 @@ static bool wrr_delete_siblings(struct nvme_dev *dev)
 
 /* Submission */
 
-/* The submission queue of a request, which it keeps: an abort must name it. */
+/* The submission queue of a request, which is stored with it: an abort must name it. */
 static struct nvme_queue *wrr_choose(struct nvme_queue *nvmeq, struct request *req)
 {
 	struct nvme_iod *iod = blk_mq_rq_to_pdu(req);
@@ -199,7 +199,7 @@ static struct nvme_queue *wrr_choose(struct nvme_queue *nvmeq, struct request *r
 	iod->wrr_urgent = false;
 	if (!wrr_has_siblings(nvmeq))
 		return nvmeq;
-	/* Without data a request of 6.1 has the priority of who had its tag before. */
+	/* Without data, a request of 6.1 has the priority of the tag's former request. */
 	iod->wrr_level = READ_ONCE(wrr->level[wrr_class(req->bio ? req_get_ioprio(req) : 0)]);
 	if (iod->wrr_level == WRR_URGENT) {
 		iod->wrr_urgent = true;
@@ -214,9 +214,9 @@ static struct nvme_queue *wrr_choose(struct nvme_queue *nvmeq, struct request *r
 }
 
 /*
- * Locks the submission queue of a request, for one command, and unlocks @held, NULL or what was
- * locked for the one before. Sparse doesn't follow a lock from here to wrr_unlock_queue(): it is
- * told that none is held between.
+ * Locks the submission queue of a request, for one command, and unlocks @held: NULL, or the queue
+ * locked for the command before. Sparse doesn't follow a lock from here to wrr_unlock_queue(), so
+ * it is told that none is held in between.
  */
 static struct nvme_queue *wrr_lock_queue(struct nvme_queue *nvmeq, struct nvme_queue *held,
 					 struct request *req)
@@ -237,7 +237,7 @@ static struct nvme_queue *wrr_lock_queue(struct nvme_queue *nvmeq, struct nvme_q
 	return sq;
 }
 
-/* Rings for what was put into any of the four without. */
+/* Rings the doorbells of those of the four that have commands not rung for yet. */
 static void wrr_ring_siblings(struct nvme_queue *nvmeq)
 {
 	struct nvme_queue *sq;
@@ -256,7 +256,7 @@ static void wrr_ring_siblings(struct nvme_queue *nvmeq)
 	}
 }
 
-/* Unlocks what wrr_lock_queue() has locked, and rings all four if @last says so. */
+/* Unlocks the queue that wrr_lock_queue() has locked, and if @last rings all four doorbells. */
 static void wrr_unlock_queue(struct nvme_queue *nvmeq, struct nvme_queue *sq, bool last)
 {
 	__acquire(&sq->sq_lock);
@@ -266,7 +266,7 @@ static void wrr_unlock_queue(struct nvme_queue *nvmeq, struct nvme_queue *sq, bo
 		wrr_ring_siblings(nvmeq);
 }
 
-/* The cap on what is urgent */
+/* The cap on urgent requests */
 
 static void wrr_completed(struct nvme_queue *nvmeq, struct request *req)
 {
@@ -276,7 +276,7 @@ static void wrr_completed(struct nvme_queue *nvmeq, struct request *req)
 		WRITE_ONCE(nvmeq->wrr.done[iod->wrr_urgent], nvmeq->wrr.done[iod->wrr_urgent] + 1);
 }
 
-/* Commands sent and done until now, of others and urgent. */
+/* Commands sent and completed until now: of other classes [0] and urgent [1]. */
 static void wrr_sum(struct nvme_dev *dev, unsigned long sent[2], unsigned long done[2])
 {
 	struct nvme_queue *nvmeq;
@@ -294,8 +294,8 @@ static void wrr_sum(struct nvme_dev *dev, unsigned long sent[2], unsigned long d
 }
 
 /*
- * Others were served @others times of @all: whether they have had too few in the long run. The cap
- * is a promise, and what is aimed at is a twentieth above it.
+ * Other classes got @others of @all completions: returns whether they have had too few in the long
+ * run. The cap is a promise, so the target is a twentieth above it.
  */
 static bool wrr_too_few(struct wrr *wrr, long others, long all)
 {
@@ -313,9 +313,9 @@ static void wrr_begin_anew(struct wrr *wrr, const unsigned long done[2])
 }
 
 /*
- * Only what happens while both wait counts, and what no look has seen before doesn't. What was
- * urgent before it became high is still in the urgent queue: until so many have completed nothing
- * is decided again. Counts fall in a reset.
+ * Completions count only while both wait, and not before the first look has seen them. When urgent
+ * requests become high, earlier ones are still in the urgent queue: the next decision comes after
+ * as many completions. Counts decrease in a reset.
  */
 static void wrr_tick(struct timer_list *timer)
 {
@@ -353,7 +353,7 @@ static u32 wrr_feature(const struct wrr *wrr)
 	       wrr->burst;
 }
 
-/* Tells the controller the weights. Returns 0, a negative error or its status. */
+/* Sends the weights to the controller. Returns 0, a negative error or its status. */
 static int wrr_tell(struct nvme_dev *dev)
 {
 	u32 result;
@@ -368,13 +368,13 @@ static bool wrr_is_there(const struct nvme_dev *dev)
 	return dev->ctrl.cap & BIT_ULL(WRR_CAP_BIT);
 }
 
-/* What the controller must be told when it is enabled; also as long as it is. */
+/* Adds the mechanism to a configuration that enables the controller, or is for an enabled one. */
 static u32 wrr_config(const struct nvme_dev *dev, u32 off, u32 val)
 {
 	return off == NVME_REG_CC && wrr_is_there(dev) ? val | NVME_CC_AMS_WRRU : val;
 }
 
-/* Says in the log, but once, and in sysfs how it is. */
+/* Shows the state in sysfs, and logs it if it has changed. */
 static void wrr_say(struct nvme_dev *dev, const char *state)
 {
 	if (dev->wrr.state != state)
@@ -382,7 +382,7 @@ static void wrr_say(struct nvme_dev *dev, const char *state)
 	WRITE_ONCE(dev->wrr.state, state);
 }
 
-/* The stock driver's way. */
+/* Asks for queues as the stock driver does. */
 static int wrr_without(struct nvme_dev *dev, unsigned int *count, const char *why)
 {
 	wrr_say(dev, why);
@@ -390,8 +390,8 @@ static int wrr_without(struct nvme_dev *dev, unsigned int *count, const char *wh
 }
 
 /*
- * Whether to try again without, since not one queue has got its siblings: with @count queues then,
- * as many as were granted and have doorbells.
+ * Whether to try again without the mechanism, since no queue has got its siblings. @count becomes
+ * the number of queues then: as many as were granted and have doorbells.
  */
 static bool wrr_give_up(struct nvme_dev *dev, unsigned int *count)
 {
@@ -403,7 +403,7 @@ static bool wrr_give_up(struct nvme_dev *dev, unsigned int *count)
 	return true;
 }
 
-/* The I/O queues of which all four have doorbells in memory, which are in a page. */
+/* The I/O queues whose four doorbells all fit into the page of doorbells in memory. */
 static unsigned int wrr_most_queues(const struct nvme_dev *dev)
 {
 	unsigned int doorbells = NVME_CTRL_PAGE_SIZE / (2 * sizeof(u32) * dev->db_stride);
@@ -412,9 +412,9 @@ static unsigned int wrr_most_queues(const struct nvme_dev *dev)
 }
 
 /*
- * Asks the controller for so many I/O queues, and four times as many submission queues. @count
- * becomes what it grants: with fewer than four it is the stock driver's. Called when there are no
- * I/O queues.
+ * Asks the controller for @count I/O queues, and four times as many submission queues. @count
+ * becomes what it grants. With fewer than four submission queues it is the stock driver's number.
+ * Called when there are no I/O queues.
  */
 static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 {
@@ -449,7 +449,7 @@ static int wrr_set_queue_count(struct nvme_dev *dev, unsigned int *count)
 	return 0;
 }
 
-/* There are to be so many I/O queues. Returns how many doorbells they need. */
+/* Notes the number of I/O queues. Returns how many doorbells they need. */
 static unsigned int wrr_doorbells(struct nvme_dev *dev, unsigned int queues)
 {
 	if (!dev->wrr.on)
@@ -463,7 +463,7 @@ static const u8 wrr_levels[WRR_CLASSES] = {
 	WRR_MEDIUM, WRR_MEDIUM, WRR_MEDIUM, WRR_MEDIUM, WRR_LOW,
 };
 
-/* With the places of the driver's queues. Returns 0 or -ENOMEM. */
+/* Allocated together with the places of the driver's queues. Returns 0 or -ENOMEM. */
 static int wrr_init(struct nvme_dev *dev, int node)
 {
 	struct wrr *wrr = &dev->wrr;
@@ -514,9 +514,9 @@ static ssize_t state_show(struct device *device, struct device_attribute *attr, 
 static DEVICE_ATTR_RO(state);
 
 /*
- * Weights and burst that the controller takes are kept, and told again after each reset. It is
- * asked at once, and what it refuses changes nothing: -EIO. In the middle of a reset it can't be
- * asked: -EBUSY.
+ * Weights and burst that the controller accepts are kept, and sent again after each reset. They are
+ * sent to it at once, and if it refuses them nothing changes: -EIO. In the middle of a reset it
+ * can't be asked: -EBUSY.
  */
 static int wrr_set(struct device *device, const unsigned int weight[WRR_WEIGHTS],
 		   unsigned int burst)
@@ -554,7 +554,7 @@ static ssize_t weights_show(struct device *device, struct device_attribute *attr
 	return length;
 }
 
-/* "HIGH MEDIUM LOW". More digits than a number may have are seen as such. */
+/* "HIGH MEDIUM LOW". One digit more than a weight may have is parsed, so that it is refused. */
 static ssize_t weights_store(struct device *device, struct device_attribute *attr, const char *text,
 			     size_t length)
 {

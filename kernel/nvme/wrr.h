@@ -2,10 +2,10 @@
 /*
  * Weighted round robin for the NVMe PCI driver: what it adds to the driver's structures.
  *
- * Behind each of the driver's I/O queues there are four submission queues, one for each of NVMe's
- * priorities (NVMe Base 2.1, 3.4.4): the queue's own one, which is medium, and three siblings
- * without a completion queue. Tags, completions and interrupts are the queue's, as ever. A request
- * goes to the one that its I/O priority says.
+ * Each of the driver's I/O queues has four submission queues, one for each of NVMe's priorities
+ * (NVMe Base 2.1, 3.4.4): the queue's own one, which is medium, and three siblings without a
+ * completion queue of their own. Tags, completions and interrupts remain the queue's. A request
+ * goes to the submission queue of its I/O priority.
  */
 #ifndef SLUICE_NVME_WRR_H
 #define SLUICE_NVME_WRR_H
@@ -37,24 +37,24 @@ enum wrr_level { WRR_URGENT, WRR_HIGH, WRR_MEDIUM, WRR_LOW, WRR_LEVELS };
 /* CAP.AMS: bit 17 says that weighted round robin is there. */
 #define WRR_CAP_BIT 17
 
-/* The urgent share is looked at so often, */
+/* Interval at which the urgent share is looked at, */
 #define WRR_TICK_MS 10
-/* when so many commands have completed at least, */
+/* if at least so many commands have completed, */
 #define WRR_WINDOW 32L
-/* and what others were given too little, or too much, counts up to so many. */
+/* and bound of the count of commands by which others were given too little, or too much. */
 #define WRR_MEMORY 4096
 #define WRR_CREDIT 256
 #define WRR_CAP_DEFAULT 10
 #define WRR_CAP_MAX 25
 
 /**
- * struct wrr_queue - what a submission queue has besides
- * @created: the siblings that are on the controller, as bits by level; in the driver's own queue
- * @cqid: where it completes
+ * struct wrr_queue - what is added to a submission queue
+ * @created: the siblings that exist on the controller, as bits by level; in the driver's own queue
+ * @cqid: the completion queue that it uses
  * @level: its priority
  * @sent: commands put into it, of other classes and of urgent ones; under its sq_lock
- * @done: commands completed by any of the four, the same; in the driver's own queue, written by
- *	whoever reaps its completions
+ * @done: commands completed by any of the four, likewise; in the driver's own queue, written by
+ *	the context that reaps its completions
  */
 struct wrr_queue {
 	unsigned long created;
@@ -65,23 +65,23 @@ struct wrr_queue {
 };
 
 /**
- * struct wrr - a controller's
+ * struct wrr - what is added to a controller
  * @on: it has the mechanism, and queues for it; changes with the queues
- * @state: what sysfs says of that
- * @queues: I/O queues that the controller was asked for; siblings' numbers are above
- * @stock: I/O queues that the stock driver would have of what was granted
+ * @state: that state, for sysfs
+ * @queues: I/O queues that the controller was asked for; siblings have higher numbers
+ * @stock: I/O queues that the stock driver would have got
  * @level: of each I/O priority class and level; read and written without a lock
  * @weight: of high, medium and low; under @lock
  * @burst: power of two; under @lock
- * @lock: held while weights are changed and told
+ * @lock: held while weights are changed and sent to the controller
  * @sibling: WRR_SIBLINGS for each place of the driver's queues
- * @cap: the share of completions, per cent, up to which others than urgent are helped; 0: none
- * @demoted: urgent goes to high for now
- * @tick: looks at the shares as long as there is something urgent; what follows is the timer's
+ * @cap: other classes are helped up to this share of completions, per cent; 0: never
+ * @demoted: urgent requests go to the high queue for now
+ * @tick: looks at the shares as long as there are urgent requests; the fields below are the timer's
  * @looking: the last look has armed the timer again
  * @seen: completions as of the last look
- * @window: completions until the next one
- * @debt: hundredths of commands that others have had too few
+ * @window: completions until the next look that decides
+ * @debt: commands that others have got too few, in hundredths
  */
 struct wrr {
 	bool on;
@@ -102,7 +102,7 @@ struct wrr {
 	long debt;
 };
 
-/* The place of an I/O priority in the table; none is what a process has by default. */
+/* The place of an I/O priority in the table; class NONE has that of a process's default. */
 static inline unsigned int wrr_class(unsigned short ioprio)
 {
 	switch (IOPRIO_PRIO_CLASS(ioprio)) {

@@ -2,7 +2,7 @@
 /* The two mechanisms of arbitration. See arbiter.h. */
 #include "arbiter.h"
 
-/* Feature 01h: each weight has a byte, less one, low to high above that of the burst. */
+/* Feature 01h: above the burst's byte, each weight less one has a byte, from low to high. */
 #define ARBITER_BYTE 8
 
 /**
@@ -30,7 +30,7 @@ u32 arbiter_feature(const unsigned int weight[3], unsigned int burst)
 	       (weight[2] - 1) << ARBITER_BYTE | burst;
 }
 
-/* Rule 5: what is left of the last round is nobody's. */
+/* Rule 5: credit left from the last round is void. */
 static void arbiter_begin_round(struct arbiter *arb)
 {
 	memcpy(arb->credit, arb->weight, sizeof(arb->credit));
@@ -88,7 +88,7 @@ static void arbiter_take(struct arbiter *arb, struct arbiter_queue queue, unsign
 		arb->busy[queue.level] &= ~(1ULL << queue.index);
 }
 
-/* The first of a level's queues with commands, from one on, and round. */
+/* The first of a level's queues with commands, in turn from a given one. */
 static unsigned int arbiter_busy_from(const struct arbiter *arb, unsigned int level,
 				      unsigned int index)
 {
@@ -97,7 +97,7 @@ static unsigned int arbiter_busy_from(const struct arbiter *arb, unsigned int le
 	return __ffs64(after ? after : arb->busy[level]);
 }
 
-/* Rule 4: the first level with commands and credit, or ARBITER_LEVELS. What is idle forfeits. */
+/* Rule 4: the first level with commands and credit, or ARBITER_LEVELS.  An idle level forfeits. */
 static unsigned int arbiter_with_credit(struct arbiter *arb)
 {
 	unsigned int level;
@@ -140,7 +140,7 @@ static unsigned int arbiter_place(unsigned int level, unsigned int index)
 	return index * ARBITER_LEVELS + level;
 }
 
-/* Rule 1: the queue with commands that is the next after the last one, of all. */
+/* Rule 1: of all queues, the next one with commands after the last one. */
 static struct arbiter_queue arbiter_in_turn(struct arbiter *arb)
 {
 	unsigned int places = ARBITER_LEVELS * ARBITER_QUEUES, level, ahead, nearest = places;
@@ -169,7 +169,7 @@ static bool arbiter_has_credit(const struct arbiter *arb, unsigned int level)
 	return arb->weighted && level >= ARBITER_HIGH;
 }
 
-/* Rules 3, 4 and 6: a grant is of what waits now; what comes meanwhile is for the next one. */
+/* Rules 3, 4 and 6: a grant covers the commands that wait now; later ones need another grant. */
 static void arbiter_arbitrate(struct arbiter *arb)
 {
 	struct arbiter_queue from = arb->weighted ? arbiter_weighted(arb) : arbiter_in_turn(arb);
@@ -183,9 +183,9 @@ static void arbiter_arbitrate(struct arbiter *arb)
 /**
  * arbiter_fetch() - which queue is the next command fetched from?
  * @arb: the arbiter
- * @queue: becomes that queue, which has a command less
+ * @queue: becomes that queue, whose number of commands is reduced by one
  *
- * Return: false: there is no command.
+ * Return: false if there is no command.
  */
 bool arbiter_fetch(struct arbiter *arb, struct arbiter_queue *queue)
 {
@@ -209,7 +209,7 @@ bool arbiter_fetch(struct arbiter *arb, struct arbiter_queue *queue)
  * arbiter_fuse() - the command fetched last is the first of a fused pair
  * @arb: the arbiter
  *
- * Rule 7: its partner, the next one of its queue, is fetched next, if it is there by then.
+ * Rule 7: its partner, the next command of its queue, is fetched next, if it has come by then.
  */
 void arbiter_fuse(struct arbiter *arb)
 {
@@ -217,7 +217,7 @@ void arbiter_fuse(struct arbiter *arb)
 }
 
 /**
- * arbiter_drop() - a queue is deleted: what waits in it is gone
+ * arbiter_drop() - a queue is deleted, with the commands that wait in it
  * @arb: the arbiter
  * @queue: the queue
  */

@@ -2,32 +2,32 @@
 /*
  * NVMe's arbitration: which submission queue the controller fetches from next.
  *
- * The arbiter counts the commands that wait in each queue, and keeps none: whoever has them tells
- * of each that comes, and is told which queue the next one is fetched from.
+ * The arbiter counts the commands that wait in each queue, but does not keep them.  The caller
+ * keeps them, reports each one that comes, and is told which queue the next one is fetched from.
  *
  *	1	Round robin: all queues in turn, each at most a burst of what waits in it.
  *	2	Weighted: at every arbitration an admin queue with commands goes first.
- *	3	Then urgent queues, in turn, a burst each; what is below may starve.
+ *	3	Then urgent queues, in turn, a burst each; lower levels may starve.
  *	4	Then the first level with commands and credit, its queues in turn, a burst each, as
- *		far as the credit goes, of which each command takes one.
- *	5	Where no level with commands has credit a new round begins: each has its weight.
+ *		far as the credit allows: each command takes one.
+ *	5	If no level with commands has credit a new round begins: each credit is the weight.
  *	6	After each such grant it is arbitrated again.
  *	7	A fused pair stays together.
  *
  * Source: NVM Express Base Specification 2.1, sections 3.4.4 and 5.1.25.1.1 (feature 01h).
- * Where it is silent: within a round high goes before medium before low; a level without
- * commands forfeits the credit that it has left in the round; a change of weights begins a new
- * round; a fused command and its partner count as two, as far as there is credit for both.
+ * Where it is silent: within a round high goes before medium before low; a level without commands
+ * forfeits its remaining credit of the round; a change of weights begins a new round; a fused
+ * command and its partner count as two, as far as there is credit for both.
  */
 #ifndef SIMDISK_ARBITER_H
 #define SIMDISK_ARBITER_H
 
 #include "shim.h"
 
-/* As many queues as a level may have. */
+/* Maximum number of queues in a level. */
 #define ARBITER_QUEUES 64
 
-/* Levels, first come first in the weighted mechanism. What is below ADMIN is 1 + QPRIO. */
+/* Levels, in the order in which the weighted mechanism serves them.  Below ADMIN: 1 + QPRIO. */
 enum arbiter_level {
 	ARBITER_ADMIN,
 	ARBITER_URGENT,
@@ -37,10 +37,10 @@ enum arbiter_level {
 	ARBITER_LEVELS
 };
 
-/* A weight is one of these: a byte and one. */
+/* The largest weight: a byte, plus one. */
 #define ARBITER_WEIGHT_MAX 256
 
-/* A burst is 2 to the power of the lowest bits of feature 01h, all set: no limit. */
+/* The burst is 2 to the power of the lowest bits of feature 01h; all ones: no limit. */
 #define ARBITER_BURST_MAX 7
 
 /**
@@ -54,18 +54,18 @@ struct arbiter_queue {
 };
 
 /**
- * struct arbiter - counts, credits, and whose turn it is
+ * struct arbiter - counts, credits, and turns
  * @weighted: weighted round robin with an urgent class (CC.AMS 1), else round robin
  * @burst: the most commands that a queue is granted at a time
- * @weight: by level; of those without one 0
- * @credit: what is left of it in this round
+ * @weight: by level; 0 for levels without a weight
+ * @credit: commands that each level may still have fetched in this round
  * @waiting: commands, by level and queue
- * @busy: the queues of each level that have some, a bit each
- * @next: by level, the queue that is asked first
- * @turn: the place of all that is asked first, in round robin
+ * @busy: bit per queue with commands, by level
+ * @next: by level, the queue that is considered first
+ * @turn: in round robin, the place among all queues that is considered first
  * @total: commands in all queues
- * @from: the queue that was fetched from last
- * @granted: commands that it may still be fetched of
+ * @from: the queue that was last fetched from
+ * @granted: commands that may still be fetched from it
  * @partner: the next command is the partner of the last one
  *
  * The caller serialises all calls.

@@ -3,10 +3,10 @@
  * The block driver: requests become commands of a model, a high resolution
  * timer follows the model's events, completions go back to the block layer.
  *
- * Content is read and changed when the drive has completed a command, so that
- * one which fails, hangs or is under way when the power goes changes nothing.
- * A command belongs to the model, to the list of hung ones, or
- * to whoever took it from there under the disk's lock and ends its request.
+ * Content is read and changed when the drive has completed a command.  So a command that fails,
+ * hangs or is under way when the power goes changes nothing.  A command belongs to the model, to
+ * the list of hung ones, or to the context that took it from there under the disk's lock and ends
+ * its request.
  */
 #define pr_fmt(fmt) "simdisk: " fmt
 
@@ -24,16 +24,16 @@
 #define DISK_MAX_RANGE (SZ_1G / SECTOR_SIZE)
 
 /*
- * A write that finds no memory for its content goes to the drive again, after
- * so many ms and so many times, then ends with -ENOMEM.
+ * A write that finds no memory for its content goes to the drive again after so many ms.  After so
+ * many tries it ends with -ENOMEM.
  */
 #define DISK_MEMORY_WAIT_MS 10
 #define DISK_MEMORY_TRIES 100
 
 /*
- * Events closer than this to now, in ns, are taken together, as a drive's
- * interrupts are: the guest's CPU needs some microseconds for each, and the
- * timer code complains when they overtake it.
+ * Events within this time of now, in ns, are taken together, as a drive's interrupts are.  The
+ * guest's CPU needs some microseconds for each, and the timer code complains when events overtake
+ * it.
  */
 #define DISK_GAP_NS 5000
 
@@ -81,8 +81,8 @@ static enum model_op disk_op(const struct request *rq)
 }
 
 /*
- * The queue of an I/O priority. A process without one has been given one by its nice value: none
- * are a flush's and the like.
+ * The queue of an I/O priority.  A process without one was given one by its nice value, so only
+ * requests such as flushes have none.
  */
 static enum arbiter_level disk_level(unsigned short ioprio)
 {
@@ -182,7 +182,7 @@ static void disk_run(struct disk *disk, struct list_head *done)
 	hrtimer_start(&disk->timer, ns_to_ktime(disk->epoch + next), HRTIMER_MODE_ABS);
 }
 
-/* End the requests of commands that are in nobody else's hands. */
+/* End the requests of commands that only the caller still has. */
 static void disk_end(struct list_head *done)
 {
 	struct model_cmd *cmd, *next;

@@ -4,8 +4,8 @@
  *
  *	seek(d) = seek_track + (seek_full - seek_track) * sqrt(d / tracks)
  *
- * whose mean over random pairs of tracks is at 8/15 of that range, then
- * the wait until the sector comes around, then the transfer at the zone's
+ * whose mean over random pairs of tracks is at 8/15 of that range. Then come
+ * the wait until the sector comes around and the transfer at the zone's
  * rate. The platter turns with the clock, so that the same address comes by
  * at the same phase each time. When the arm is free, the drive picks the
  * command with the shortest positioning time, unless one has waited longer
@@ -452,7 +452,7 @@ static void hdd_start_cmd(struct model *model, struct model_cmd *cmd)
 	list_del_init(&cmd->node);
 }
 
-/* Has a write waited for room too long, and longer than the command chosen? */
+/* Has a write waited too long for room in the cache, and longer than the command chosen? */
 static bool hdd_must_destage(const struct model *model, const struct model_cmd *chosen)
 {
 	const struct hdd *hdd = model->drive;

@@ -18,7 +18,7 @@ void store_init(struct store *store)
 
 /**
  * store_free() - free all pages; the store is empty again
- * @store: the store, in use by nobody
+ * @store: the store, not in use
  */
 void store_free(struct store *store)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Identity, the lowest layer of the framework: accounts, tags, and for whom a task works.
+ * Identity, the lowest layer of the framework: accounts, tags, and the causes that tasks work for.
  * Those above it are device.h, dirty.h, request.h, gate.h and core.h, in this order: none uses
  * a higher one.
  */
@@ -25,7 +25,7 @@ static inline struct split_account *split_account_of_id(u32 id)
 	return rcu_dereference_check(split_accounts[id], rcu_read_lock_any_held());
 }
 
-/* Whether a tag is that of one account alone, whose id it is. */
+/* Whether a tag is that of one account alone: then it is the account's id. */
 static inline bool split_is_account(u32 tag)
 {
 	return tag < SPLIT_ACCOUNTS;

@@ -39,8 +39,8 @@ TRACE_EVENT(afq_dispatch,
 );
 
 /*
- * A call of account @id is held, or one that was held is let go: of which kind it is (enum
- * split_kind), and how far the account is ahead of the one that is furthest behind, bytes.
+ * A call of account @id is held, or a held call is let go: its kind (enum split_kind), and how far
+ * the account is ahead of the furthest-behind one, bytes.
  */
 DECLARE_EVENT_CLASS(afq_call,
 	TP_PROTO(struct request_queue *q, unsigned int id, unsigned int kind, s64 lead),

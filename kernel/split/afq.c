@@ -2,55 +2,55 @@
 /*
  * AFQ: actually fair queuing, at two levels with one pass for both
  *
- * Each account (split.h) is a client of a stride scheduler (stride.h).  Its weight is that of
- * its I/O priority's level, 8 - level, or its cgroup's; its pass goes on by what its I/O costs
- * the device, wherever in the system that I/O was decided upon.
+ * Each account (split.h) is a client of a stride scheduler (stride.h).  Its weight is its
+ * cgroup's, or that of its I/O priority's level: 8 - level.  Its pass advances by what its I/O
+ * costs the device, at whichever layer that I/O was caused.
  *
- *	at the block level	reads, and direct writes: no journal waits for either, so
+ *	at the block level	reads and direct writes: no journal waits for either, so
  *				they wait here for their account's turn
  *	at the entry gates	writes, stores to mapped files, fsyncs, changes of names: below
  *				the file system they would be entangled with those of others
- *	not at all		what the page cache and the journal write: somebody's fsync
- *				may need it, whoever's it is.  It goes at once, before all
- *				else, and is only charged
+ *	not at all		writes of the page cache and the journal: an fsync of any
+ *				account may need them.  They go at once, before all else, and
+ *				are only charged
  *
- * Reads.  On a disk that seeks an account has the device to itself for a turn, which ends when
- * it was charged a quantum, and switching is worth it: all pay the same for the way to their
- * data.  Where nothing seeks, and for those who read here and there, requests go one by one, a
- * window of them at a time: enough to keep the device busy, few enough to leave a choice.
- * The account with the lowest pass is next.  One that reads in a loop has nothing waiting
- * when it should go; where it comes back within a moment as a rule, the device is kept for it
- * until that is over, unless the next account isn't ahead of it by more than the slack.
+ * Reads.  On a disk that seeks, an account has the device to itself for a turn.  The turn ends
+ * when the account was charged a quantum: the seek between two accounts' data is then a small
+ * part of the cost, and all pay the same for it.  On a device without seeks, and for accounts
+ * that read at random, requests are dispatched one by one.  A window limits the reads inside the
+ * device: enough to keep it busy, few enough to leave a choice.  The account with the lowest pass
+ * is next.  A synchronous reader has no request queued at the moment its turn comes.  If its mean
+ * think time is short, the device is kept idle for it for a moment.  It isn't kept if the next
+ * account is ahead of it by no more than the slack.
  *
- * Demand.  An account may ask for less than its share; the device is not kept for it then.  On
- * flash the next account goes although it is ahead, as long as few requests are inside: fewer if
- * its weight is lower.  The account that was behind is still served first when it comes, and
- * loses what it didn't use.  What the device can do, and how long a request takes alone, is
- * learned from its reads.
+ * Demand.  An account may ask for less than its share; the device is not kept idle for it then.
+ * On flash the next account is served although it is ahead, as long as few requests are inside:
+ * fewer if its weight is lower.  The account that was behind is still served first when its next
+ * request comes, and loses the share that it didn't use.  The device's rate, and the time of a
+ * request that is alone, are learned from its reads.
  *
- * Calls.  A call goes if its account isn't ahead by more than the slack of the one that is
- * furthest behind, of those that are there: with something waiting, inside the device or
- * inside a call, or that had it a moment ago, and whose calls do cost.  Between its calls an
- * account is there only if it spends more of its time inside calls than outside.  What became
- * dirty counts at once, as what it will probably cost, and as what it does cost when it is
- * written; a call inside counts for a part of the slack.  The gates are closed while two have
- * something to do.  While the device has nothing to do all calls go.
+ * Calls.  A call is admitted if its account is ahead of the furthest-behind account by no more
+ * than the slack.  Only present accounts count.  An account is present when it has something
+ * waiting, inside the device or inside a call, now or a moment ago, and its calls have a cost.
+ * Between its calls it is present only if it spends more of its time inside calls than outside.
+ * Dirty data counts at once with its estimated cost, and with its real cost when it is written;
+ * a call inside counts for a part of the slack.  The gates are closed while two accounts are
+ * active.  While the device is idle all calls go.
  *
- * No call waits for another call's return: an account that stays inside a call for
- * AFQ_INSIDE_MS, and makes less than AFQ_PROGRESS dirty, isn't waited for any longer, one that
- * is held has a pass that the others come up to, and one that doesn't come back is forgotten
- * after a moment.
+ * No call waits for another call's return.  An account that stays inside a call for AFQ_INSIDE_MS,
+ * and makes less than AFQ_PROGRESS dirty, isn't waited for any longer.  The others' passes come up
+ * to that of a held account.  An account that doesn't return is forgotten after a moment.
  *
- * Bursts.  A commit waits for dirty data that it depends on, also for other processes' data.  So an
- * account has no more dirty than the device writes in a burst, also while it is alone, and a class
- * no more than two.  All of IDLE has a part of a burst, beside others no more than a slack: short
- * processes leave no more behind them, however many they are.  The next write or store is held,
- * and its file is written back in parts meanwhile, or others of the file system if that has nothing
- * dirty.  How long the device takes is the cost model's time, less or more by what was learned of
- * the device and of what the account writes.
+ * Bursts.  A commit waits for the dirty data that it depends on, other processes' data included.
+ * So an account's dirty data is limited to what the device writes in a burst, even while it is
+ * alone, and that of a class to two bursts.  All of IDLE together has a part of a burst, and beside
+ * other classes at most the slack, so that many short-lived processes leave no more behind than
+ * one.  Above the limit the next write or store is held, and its file is written back in parts;
+ * if the file has nothing dirty, others of the file system are.  The device's time is that of the
+ * cost model, corrected by what was learned of the device and of the account's writes.
  *
- * Classes.  RT goes before BE; IDLE when neither had anything to do for AFQ_QUIET_MS.  But of
- * each class that waits one request and one call go after each patience.
+ * Classes.  RT goes before BE.  IDLE goes when neither had anything to do for AFQ_QUIET_MS.  But
+ * one request and one call of each waiting class go after each patience.
  *
  * Source: the split-level paper, sections 3.2 and 5.1; its code ignored costs, this doesn't.
  * docs/afq.md has the model, and where it departs from the paper.
@@ -67,125 +67,127 @@
 #define CREATE_TRACE_POINTS
 #include "afq-trace.h"
 
-/* A quantum of a disk takes it 100 ms: the way there is less than a tenth of it. */
+/* A quantum takes a disk 100 ms: the seek to the data is less than a tenth of it. */
 #define AFQ_QUANTUM_DISK_KIB 12288
 #define AFQ_QUANTUM_FLASH_KIB 0
 
-/* Readers are back sooner than this, if they only read; a seek takes longer. */
+/* Readers that only read are back sooner than this; a seek takes longer. */
 #define AFQ_MOMENT_DISK_US 8000
 #define AFQ_MOMENT_FLASH_US 1000
 
-/* Some random accesses: less, and calls that could share a commit would go one by one. */
+/* A few random accesses: with less, calls that could share a commit would go one by one. */
 #define AFQ_SLACK_DISK_KIB 4096
 #define AFQ_SLACK_FLASH_KIB 512
 
-/* What IDLE takes of a disk for a random read in a second is 1 %. */
+/* One random read a second for IDLE takes 1 % of a disk's time. */
 #define AFQ_PATIENCE_MS 1000
 
 /*
- * The first commit of a process that comes waits for so much at worst; it suffices to write in
- * large pieces, which on a disk that seeks must be larger, and a small file is still copied at the
- * speed of memory.
+ * The first commit of a new process waits for a burst at most.  It is enough to write in large
+ * pieces, which must be larger on a disk that seeks, and to copy a small file at the speed of
+ * memory.
  */
 #define AFQ_BURST_DISK_MS 1000
 #define AFQ_BURST_FLASH_MS 500
 
 /*
- * That is at the default weight, and in proportion at others up to one.  IDLE has a part of it, in
- * all.  The accounts of another class may have so many bursts in all: one with more than a slack
- * dirty is held then.
+ * A burst is in proportion to the weight, up to this one; the knob's is at the default weight.
+ * IDLE in all has one part in so many.  A class may have so many bursts in all: beyond that,
+ * accounts of it with more than a slack dirty are held.
  */
 #define AFQ_BURST_WEIGHT (2 * STRIDE_WEIGHT)
 #define AFQ_IDLE_BURST 4
 #define AFQ_BURSTS 2
 
-/* Beyond these it is a fault of the setting, not a policy. */
+/* Larger values are taken for mistakes. */
 #define AFQ_KIB_MAX 1048576
 #define AFQ_MOMENT_US_MAX 100000
 #define AFQ_PATIENCE_MS_MAX 10000
 #define AFQ_BURST_MS_MAX 100000
 
 /*
- * Reads inside the device, normalised bytes: some seeks of a disk; of flash as long as nothing
- * is known of it, and then so many times what it does while one request takes its time alone.
- * A drive of many dies, with as many requests at random, leaves a third of them idle; with four
- * times as many, a fifth at most.
+ * Limit of the reads inside the device, normalised bytes.  On a disk: some seeks.  On flash: a
+ * default, and once the device is known, so many times what it does in the time of a request that
+ * is alone.  A drive of many dies leaves a third of them idle with as many random requests as dies;
+ * with four times as many, a fifth at most.
  */
 #define AFQ_WINDOW_DISK ((u64)SZ_8M)
 #define AFQ_WINDOW_FLASH ((u64)SZ_1M)
 #define AFQ_WINDOW_PART 4
 
 /*
- * While an account is behind and absent, those that are ahead of it fill up to this part of that:
- * it waits for less.  For those of lower weight it is half of what the device does meanwhile: a
- * sequential reader with one large request keeps it to itself, one of small requests doesn't.
+ * While an account is behind and absent, accounts ahead of it fill only this part of the window:
+ * it then waits for less.  Accounts of lower weight fill half of what the device does in the time
+ * of one request: a sequential reader with one large request keeps the device to itself, one with
+ * small requests doesn't.
  */
 #define AFQ_AHEAD_PART 2
 #define AFQ_LOWER_PART 8
 
 /*
- * Those of lower weight wait for one that is back within this part of what a request takes alone,
- * though nothing is inside: a fifth of the device's time at most.
+ * Accounts of lower weight wait even while nothing is inside, for one whose think time is within
+ * this part of the time of a request that is alone: a fifth of the device's time at most.
  */
 #define AFQ_THINK_PART 4
 
-/* The rate of a device is counted for so long: a hundred requests of the largest size, or more. */
+/* The device's rate is measured over this time: 100 requests of the largest size, or more. */
 #define AFQ_RATE_NS (100 * (u64)NSEC_PER_MSEC)
 
-/* What a device can do is forgotten by this part in each such time: the half of it in a minute. */
+/* The best rate decays by this part in each such time: by half in about a minute. */
 #define AFQ_RATE_FORGET 1024
 
-/* Another reader may come again so soon: few requests of one are inside the device until then. */
+/* For so long after another reader's request, the window limits the requests of a single one. */
 #define AFQ_SHARED_MS 250
 
 /* A call inside counts for this part of the slack until it returns. */
 #define AFQ_CALL_PART 8
 
 /*
- * How long a call may make others wait, a commit of the journal on a slow disk included; for as
- * long again if it has made so much dirty meanwhile, normalised bytes: 1 % of what a disk does.
+ * How long a call may make others wait, a commit of the journal on a slow disk included.  It may
+ * do so for as long again if it has made this much dirty meanwhile, normalised bytes: 1 % of what a
+ * disk does.
  */
 #define AFQ_INSIDE_MS 2000
 #define AFQ_PROGRESS ((u64)SZ_1M)
 
-/* How long after a call's return the next one may come, and still count as a loop. */
+/* The next call within this time after a call's return still counts as part of a loop. */
 #define AFQ_BACK_MS 20
 
-/* What is known of the time that an account spends inside calls is as old as this, at most. */
+/* The times inside and outside calls that are remembered add up to this, at most. */
 #define AFQ_TIMES_NS ((u64)NSEC_PER_SEC)
 
 /*
- * Whose calls haven't cost anything for so long isn't waited for.  The kernel has who makes
- * too much dirty pause for 200 ms at a time.
+ * An account whose calls have cost nothing for so long isn't waited for.  The kernel makes a
+ * process that dirties too much pause for 200 ms at a time.
  */
 #define AFQ_PAYS_MS 250
 
-/* The device has nothing to do if no tick has seen it at work for so long. */
+/* The device is idle if no tick has seen it at work for so long. */
 #define AFQ_REST_MS 30
 
-/* What a class above IDLE leaves behind it. */
+/* IDLE waits for so long after the last I/O of a class above it. */
 #define AFQ_QUIET_MS 40
 
-/* Who left is known for so long, and longer while data of his is dirty. */
+/* An account that has left is remembered for so long, and longer while it has dirty data. */
 #define AFQ_MEMORY_MS 1000
 
 /*
- * How often it is looked which clients are still there, and what is held is said to be; of how
- * many clients, and calls, each time.  All 1024 clients take 160 ms.
+ * The tick's interval, the clients looked at in a tick, and the held calls that are told in a tick
+ * that they are held.  All 1024 clients take 160 ms.
  */
 #define AFQ_TICK_MS 10
 #define AFQ_LOOKS 64U
 #define AFQ_ANSWERS 256U
 
-/* So many held calls are let go at a time; others with the next tick. */
+/* Held calls that are let go at a time; others go with the next tick. */
 #define AFQ_LET_GO 64U
 
 /*
- * A held writer has its file written back in parts: beside others of a slack, so that a commit
- * doesn't wait for long, else of half a burst, so that the way to a part is little. Beside others
- * the next part of a class follows after so many times as long as the last one took, a disk's ways
- * taken for as much again: 6 % of the device, or 1 % for IDLE. The pages of a file are counted up
- * to a number.
+ * A held writer's file is written back in parts.  Beside other accounts a part is a slack, so that
+ * a commit doesn't wait for long; else it is half a burst, so that seeks are a small share.  Beside
+ * others the next part of a class follows after a rest of so many times the last part's time, twice
+ * that on a disk, for its seeks: 6 % of the device, or 1 % for IDLE.  A part has bounds, pages.
+ * At most so many pages of a file are counted.
  */
 #define AFQ_PART_REST 16
 #define AFQ_PART_REST_IDLE 100
@@ -193,46 +195,46 @@
 #define AFQ_PART_MOST 16384U
 #define AFQ_COUNTED 1024U
 
-/* A writer whose class still has too much dirty goes after so many patiences. */
+/* A writer whose class still has too much dirty is let go after so many patiences. */
 #define AFQ_LATE 8U
 
-/* So many writers are looked at in a tick. */
+/* Writers looked at in a tick. */
 #define AFQ_WRITERS 8U
 
-/* Who isn't kept waiting saves up so many quanta and slacks at most. */
+/* The credit of an account that isn't kept waiting is so many quanta and slacks at most. */
 #define AFQ_CREDIT 16
 
-/* A request further than this from the one before it is elsewhere, sectors. */
+/* A request further than this from its client's last one is a seek, sectors. */
 #define AFQ_NEAR 2048U
 
-/* Of the last eight requests more than this were elsewhere: here and there. */
+/* A client reads at random if more than so many of its last eight requests were seeks. */
 #define AFQ_SEEKS 4
 
-/* Mean times follow an eighth of each new value. */
+/* Each new value has this weight in a mean time: 1/8. */
 #define AFQ_MEAN_SHIFT 3
 
 /* Writes leave this part of the tags to reads. */
 #define AFQ_READ_PART 4
 
-/* What is closed while there is something to decide, and what may be limited by a burst. */
+/* The gates closed while accounts compete, and those of calls that a burst may limit. */
 #define AFQ_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
 #define AFQ_DIRTIES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))
 
-/* Lines of a stride scheduler; in the first two somebody waits to be chosen. */
+/* Lines of a stride scheduler; in the first two, clients wait to be chosen. */
 enum afq_line {
 	AFQ_QUEUED, /* requests wait */
 	AFQ_HELD, /* calls wait */
 	AFQ_PLACES,
 	AFQ_ABSENT = AFQ_PLACES, /* requests are inside the device, or expected in a moment */
-	AFQ_THERE, /* those that others may have to wait for */
+	AFQ_THERE, /* present: others may have to wait for it */
 };
 
 /* Where a request is: the low bits of rq->elv.priv[1]. */
 enum afq_state {
-	AFQ_OUTSIDE, /* not of the policy's order, or not with us */
+	AFQ_OUTSIDE, /* not ordered by the policy, or not inserted */
 	AFQ_WAITING, /* in its client's list */
 	AFQ_ISSUED, /* inside the device, with its client and cost above */
-	AFQ_WRITTEN, /* the same, written back, and not of the policy's order */
+	AFQ_WRITTEN, /* the same, but writeback, which the policy doesn't order */
 };
 
 #define AFQ_STATE_BITS 2
@@ -244,30 +246,30 @@ static_assert(SPLIT_ACCOUNTS <= 1 << AFQ_ID_BITS && sizeof(void *) == sizeof(u64
 /**
  * struct afq_client - an account on this device
  * @stride: its pass
- * @account: whose place it is, with a reference; NULL: nobody's
+ * @account: the account, with a reference; NULL: the place is free
  * @ioprio: the account's, for @class and the weight
  * @class: class of I/O priority
  * @known: in afq_data.known
- * @until: jiffies; it stays so long with nothing to do, or left then
+ * @until: jiffies; with nothing to do, it stays joined until then; or when it left
  * @paid: jiffies when it last cost something, or was let go
- * @charged: what it has cost since it was met, normalised bytes
- * @progress: what it has made dirty since @until was last put off
- * @requests: waiting, in order
+ * @charged: what it has cost since it was first seen, normalised bytes
+ * @progress: what it has made dirty since @until was last extended
+ * @requests: waiting requests, in order
  * @queued: how many
- * @issued: of the policy's order, inside the device
- * @calls: held
- * @guess: how far off was what was expected of it
- * @bursts: it, or its class, has as much dirty as it may
- * @writer: in afq_data.writers, while its first call waits for less to be dirty
+ * @issued: requests that the policy orders, inside the device
+ * @calls: held calls
+ * @guess: how far its expected costs were off
+ * @bursts: it, or its class, has as much dirty data as it may
+ * @writer: in afq_data.writers, while its first call waits for writeback
  * @inside: calls that have gone and not returned
- * @seen_ns: when the next two were last added to
+ * @seen_ns: when the next two were last updated
  * @inside_ns: how long it was inside calls, or held, lately
  * @outside_ns: how long it was not
- * @ahead_of: others went ahead of their share, since it left the device unused
+ * @ahead_of: it left the device unused, and others went ahead of their share
  * @next_sector: where its last request ended
- * @seeks: bit per request, the last one lowest: it was elsewhere
+ * @seeks: bit per request, the last one lowest: it was a seek
  * @left_ns: when its last request left the device; 0: it has some
- * @think_ns: mean time from then until the next one came
+ * @think_ns: its mean think time: from @left_ns until its next request
  */
 struct afq_client {
 	struct stride_client stride;
@@ -299,10 +301,10 @@ struct afq_client {
 
 /**
  * struct afq_drain - what is written back for the writers of a class, in parts
- * @wrote: jiffies when one was last seen to be
- * @part_ns: how long the device takes for that
- * @beside: it was beside others
- * @expected: of the class when it was last looked at
+ * @wrote: jiffies when writeback of a part was last started or seen
+ * @part_ns: how long the device takes for that part
+ * @beside: it was written beside other accounts' I/O
+ * @expected: cost expected of the class's dirty data, when last looked at
  */
 struct afq_drain {
 	unsigned long wrote;
@@ -313,44 +315,44 @@ struct afq_drain {
 
 /**
  * struct afq_data - one queue's scheduler
- * @lock: guards all that follows, unless it says otherwise; taken from any context, and
- *	  last of all but what wakes a task
+ * @lock: guards all that follows, unless stated otherwise; taken from any context.  Only locks
+ *	  that wake a task are taken inside it
  * @q: the queue
  * @device: for split.h's functions
  * @stride: passes, by class
  * @client: by account's id
  * @heaps: of @stride's lines
  * @urgent: requests that no policy may delay, in order
- * @writes: of the page cache and the journal, in order
+ * @writes: writes of the page cache and the journal, in order
  * @known: clients with an account: those that have joined, and some that have left
- * @writers: clients whose first call waits for less to be dirty
- * @bursts: clients that have as much dirty as they may; read without the lock
+ * @writers: clients whose first call waits for writeback
+ * @bursts: clients that have as much dirty data as they may; read without the lock
  * @drain: what is written back for the writers of each class
  * @queued: requests in clients' lists; read without the lock
- * @held_calls: in clients' lists
+ * @held_calls: calls in clients' lists
  * @joined: clients that have joined
- * @holding: what is queued is held; read without the lock
- * @turn: who has the device to himself, or NULL
+ * @holding: queued requests are held; read without the lock
+ * @turn: the client that has the device to itself, or NULL
  * @used: what it was charged in this turn
  * @window: costs of reads inside the device
- * @reader: that had a request last
- * @shared: jiffies when another one had
+ * @reader: the client that had the last request
+ * @shared: jiffies when a client other than @reader had a request
  * @done: costs of what the device has done since @since_ns
  * @since_ns: a time
- * @best: what it can do, normalised bytes a second
+ * @best: the rate that it can do, normalised bytes a second
  * @alone: a read that has been the only request inside since it went, or NULL
  * @alone_began_ns: when that was
  * @alone_ns: mean time of such reads
- * @pace: how long the device takes for what is written back
- * @others: jiffies when RT or BE was last there
- * @went: jiffies when one of a class went from a place, or began to wait where none did
+ * @pace: how long the device takes for writeback
+ * @others: jiffies when RT or BE was last active
+ * @went: jiffies when a class was last served from a line, or began to wait in an empty one
  * @cost: what split_dispatch() has charged so far
- * @writes_back: that is for the page cache or the journal
- * @requests: all that there are, finished ones excepted; changes without the lock
+ * @writes_back: @cost is of the page cache's or the journal's write
+ * @requests: number of all unfinished requests; changes without the lock
  * @worked: jiffies when the device was last seen at work; changes without the lock
- * @timer: ends a moment for which the device is kept
- * @tick: looks after all that jiffies change, while somebody is known
- * @quantum: KiB, normalised; as the knob of this name, like those that follow; knobs are
+ * @timer: ends an idle wait of the device
+ * @tick: does all that depends on jiffies, while @known isn't empty
+ * @quantum: KiB, normalised; the knob of this name, like those that follow; knobs are
  *	     read and written without the lock
  * @moment: us
  * @slack: KiB, normalised, at the default weight
@@ -451,12 +453,12 @@ static void afq_set_gates(struct afq_data *afq)
 	struct split_device *device = READ_ONCE(afq->device);
 	unsigned int kinds = afq->bursts ? AFQ_DIRTIES : SPLIT_NONE;
 
-	/* What comes while it is being attached finds open gates. */
+	/* Calls that come while the device is being attached find open gates. */
 	if (device)
 		split_close(device, afq->joined > 1 || afq->held_calls ? AFQ_GATES : kinds);
 }
 
-/* A client has something to do, or had, and may have more until then. */
+/* A client has something to do; it stays joined until @until at least. */
 static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned long until)
 {
 	lockdep_assert_held(&afq->lock);
@@ -473,7 +475,7 @@ static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned l
 	afq_set_gates(afq);
 }
 
-/* A client that has joined asks for something: for the time before it has the slack at most. */
+/* A joined client becomes present: its credit for the time before is limited to the slack. */
 static void afq_be_there(struct afq_data *afq, struct afq_client *client)
 {
 	if (client->stride.at[AFQ_THERE])
@@ -503,7 +505,7 @@ static bool afq_has_something(const struct afq_client *client)
 	       time_before(jiffies, client->until);
 }
 
-/* Another class: the same places among others. */
+/* Changes a client's class; it keeps its places in the lines. */
 static void afq_set_class(struct afq_data *afq, struct afq_client *client, enum rq_class class)
 {
 	struct stride *from = afq_stride(afq, client);
@@ -538,7 +540,7 @@ static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
 	stride_set_weight(afq_stride(afq, client), &client->stride, weight);
 }
 
-/* An account is remembered, and with its reference its id: what it owes isn't lost. */
+/* An account becomes known.  The reference keeps its id, so that what it owes isn't lost. */
 static void afq_meet(struct afq_data *afq, struct afq_client *client, struct split_account *account)
 {
 	if (list_empty(&afq->known))
@@ -599,14 +601,14 @@ static void afq_serve(struct afq_data *afq, struct afq_client *client, enum afq_
 	stride_serve(afq_stride(afq, client), &client->stride);
 }
 
-/* Whether a class has waited at a place for as long as it must bear. */
+/* Whether a class has waited at a place for as long as the patience allows. */
 static bool afq_overdue(const struct afq_data *afq, enum rq_class class, enum afq_line line)
 {
 	return class != RQ_RT && afq->stride[class].line[line].count &&
 	       afq_since(afq->went[class][line], READ_ONCE(afq->patience));
 }
 
-/* Whether nobody but IDLE has anything to do. */
+/* Whether no class above IDLE has anything to do. */
 static bool afq_is_quiet(const struct afq_data *afq)
 {
 	return !afq->stride[RQ_RT].joined && !afq->stride[RQ_BE].joined &&
@@ -615,7 +617,7 @@ static bool afq_is_quiet(const struct afq_data *afq)
 
 /* Calls */
 
-/* How far a client is ahead of who is furthest behind, bytes at the default weight. */
+/* How far a client is ahead of the furthest-behind one, bytes at the default weight. */
 static s64 afq_lead(const struct afq_data *afq, const struct afq_client *client)
 {
 	const struct afq_client *last = afq_first(afq, client->class, AFQ_THERE);
@@ -647,13 +649,13 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 	return afq_lead(afq, client) > (s64)afq_bytes(&afq->slack) ? "share" : NULL;
 }
 
-/* How long the device takes for what costs so much. */
+/* How long the device takes for so much cost. */
 static u64 afq_ns(const struct afq_data *afq, u64 cost)
 {
 	return pace_ns(&afq->pace, afq->device, cost);
 }
 
-/* How long it will take for what a client has dirty, by what the last of that did cost. */
+/* How long it will take for a client's dirty data, by what its last writeback did cost. */
 static u64 afq_dirty_ns(const struct afq_data *afq, const struct afq_client *client, u64 cost)
 {
 	return afq_ns(afq, pace_guess(&client->guess, cost));
@@ -664,7 +666,7 @@ static u64 afq_slack_ns(const struct afq_data *afq)
 	return afq_ns(afq, afq_bytes(&afq->slack));
 }
 
-/* How much a client may have dirty, or its class, as the time that the device takes for it. */
+/* How much dirty data a client or its class may have, as the time that the device takes for it. */
 static u64 afq_burst_ns(const struct afq_data *afq, const struct afq_client *client)
 {
 	u64 burst_ns = READ_ONCE(afq->burst_ms) * (u64)NSEC_PER_MSEC;
@@ -676,7 +678,7 @@ static u64 afq_burst_ns(const struct afq_data *afq, const struct afq_client *cli
 	return afq_is_quiet(afq) ? burst_ns : min(burst_ns, afq_slack_ns(afq));
 }
 
-/* Whether a client has as much dirty as it may, or its class has. */
+/* Whether a client, or its class, has as much dirty data as it may. */
 static bool afq_has_burst(struct afq_data *afq, const struct afq_client *client)
 {
 	u64 expected = client->stride.expected, all = afq_stride(afq, client)->expected;
@@ -691,15 +693,15 @@ static bool afq_has_burst(struct afq_data *afq, const struct afq_client *client)
 	       (expected > afq_bytes(&afq->slack) && afq_ns(afq, all) > AFQ_BURSTS * burst_ns);
 }
 
-/* What a client has dirty, or may have, has changed. */
+/* A client's dirty data, or its limit, has changed. */
 static void afq_note_dirty(struct afq_data *afq, struct afq_client *client)
 {
-	/* What becomes dirty while the device is being attached is looked at later. */
+	/* Data that becomes dirty while the device is being attached is looked at later. */
 	if (READ_ONCE(afq->device))
 		afq_set_bursts(afq, client, afq_has_burst(afq, client));
 }
 
-/* Why a call must wait though it is its turn: as much is dirty as may be. */
+/* Why a call must wait even in its turn: the limit of dirty data is reached. */
 static const char *afq_dirty(const struct afq_client *client, const struct split_call *call)
 {
 	if (!client->bursts || !(BIT(call->kind) & AFQ_DIRTIES) || call->direct || !call->inode)
@@ -707,7 +709,7 @@ static const char *afq_dirty(const struct afq_client *client, const struct split
 	return "dirty";
 }
 
-/* Notes how long a client was inside calls, or outside, until now. */
+/* Accounts the time until now as inside calls or outside. */
 static void afq_note_time(struct afq_client *client)
 {
 	u64 now = ktime_get_ns(), passed = client->seen_ns ? now - client->seen_ns : 0;
@@ -723,7 +725,7 @@ static void afq_note_time(struct afq_client *client)
 	}
 }
 
-/* Whether a client's next call comes soon, as far as is known: it does little but call. */
+/* Whether a client is likely to make its next call soon: it spends most of its time in calls. */
 static bool afq_loops(const struct afq_client *client)
 {
 	return client->outside_ns <= client->inside_ns;
@@ -745,7 +747,7 @@ static void afq_admit(struct afq_data *afq, struct afq_client *client, struct sp
 	}
 }
 
-/* A client's oldest held call is a write, and waits for less to be dirty, or waits for its turn. */
+/* A client's oldest held call waits for its turn; or, if a write above the limit, for writeback. */
 static void afq_wait_to_go(struct afq_data *afq, struct afq_client *client)
 {
 	struct split_call *call = held_calls_first(&client->calls);
@@ -786,7 +788,7 @@ static void afq_unlist_call(struct afq_data *afq, struct afq_client *client,
 	afq_unwait(afq, client, AFQ_HELD);
 }
 
-/* Lets a client's oldest held call go: to have been held for what it paid is as good as to pay. */
+/* Lets a client's oldest held call go.  The hold counts as a payment: the client is waited for. */
 static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 {
 	struct split_call *call = held_calls_first(&client->calls);
@@ -798,7 +800,7 @@ static void afq_let_go(struct afq_data *afq, struct afq_client *client)
 	split_let_go(call);
 }
 
-/* Lets go what needn't be held any longer. */
+/* Lets calls go that needn't be held any longer. */
 static void afq_review(struct afq_data *afq)
 {
 	struct afq_client *client;
@@ -855,7 +857,7 @@ static void afq_drop(void *data, struct split_call *call)
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
-/* A client that is outside, and has nothing waiting, may be waited for only if it loops. */
+/* A client that is outside calls, with nothing waiting, stays present only if it loops. */
 static void afq_be_outside(struct afq_data *afq, struct afq_client *client)
 {
 	if (!afq_loops(client) && !client->queued && !client->issued &&
@@ -863,7 +865,7 @@ static void afq_be_outside(struct afq_data *afq, struct afq_client *client)
 		afq_unwait(afq, client, AFQ_THERE);
 }
 
-/* A client that stayed for a call stays a moment longer, for the next one. */
+/* A call returns: the client stays joined a moment longer, for its next call. */
 static void afq_leave(void *data, struct split_call *call, ssize_t result)
 {
 	struct afq_data *afq = data;
@@ -887,14 +889,14 @@ static void afq_leave(void *data, struct split_call *call, ssize_t result)
 
 /* Costs */
 
-/* A client has made data dirty: others wait for its call as long as it goes on like that. */
+/* A client has made data dirty: others wait for its call as long as that continues. */
 static void afq_stay_to_pay(struct afq_data *afq, struct afq_client *client, u64 cost)
 {
 	bool first = !client->progress;
 
 	client->progress += cost;
 	if (!client->inside) {
-		/* With the gates closed its calls are seen: this is a store to a mapped file. */
+		/* With the gates closed its calls are seen: so this is a store to a mapped file. */
 		if (afq->joined > 1)
 			afq_note_time(client);
 		afq_stay(afq, client, afq_in(AFQ_BACK_MS));
@@ -1010,7 +1012,7 @@ static void afq_put(struct afq_data *afq, struct request *rq, const struct afq_c
 	rq->elv.priv[1] = (void *)(((cost << AFQ_ID_BITS | id) << AFQ_STATE_BITS) | state);
 }
 
-/* Whether a client's requests are all over the disk: there is no turn to be had for it. */
+/* Whether a client reads at random: a turn gains nothing for it. */
 static bool afq_seeks(const struct afq_data *afq, const struct afq_client *client)
 {
 	return hweight8(client->seeks) > AFQ_SEEKS;
@@ -1021,7 +1023,7 @@ static u64 afq_moment_ns(const struct afq_data *afq)
 	return (u64)READ_ONCE(afq->moment) * NSEC_PER_USEC;
 }
 
-/* Whether it pays to keep the device for a client with nothing waiting. */
+/* Whether it pays to keep the device idle for a client with nothing queued. */
 static bool afq_comes_back(const struct afq_data *afq, const struct afq_client *client)
 {
 	return afq_moment_ns(afq) && client->think_ns <= afq_moment_ns(afq) &&
@@ -1040,7 +1042,7 @@ static void afq_note_thought(struct afq_data *afq, struct afq_client *client)
 	client->left_ns = 0;
 }
 
-/* A client has nothing waiting and nothing inside the device. */
+/* A client has nothing queued and nothing inside the device: its think time begins. */
 static void afq_begin_thought(struct afq_data *afq, struct afq_client *client)
 {
 	client->left_ns = ktime_get_ns();
@@ -1059,7 +1061,7 @@ static u64 afq_thought_end(const struct afq_data *afq, const struct afq_client *
 	return client->issued ? 0 : client->left_ns + afq_moment_ns(afq);
 }
 
-/* Forgets those of a class who didn't come back, if they are in the way. */
+/* The first absent client of a class; drops those before it whose idle wait is over. */
 static struct afq_client *afq_first_absent(struct afq_data *afq, enum rq_class class)
 {
 	struct afq_client *client;
@@ -1074,12 +1076,12 @@ static struct afq_client *afq_first_absent(struct afq_data *afq, enum rq_class c
 	return client;
 }
 
-/* Nothing goes until @client has come back, or something leaves the device. */
+/* Holds all requests until @client's next one comes, or a request leaves the device. */
 static void afq_hold_requests(struct afq_data *afq, const struct afq_client *client)
 {
 	u64 end = client ? afq_thought_end(afq, client) : 0;
 
-	/* Said before, since the timer may fire on another CPU at once. */
+	/* Set before, since the timer may fire on another CPU at once. */
 	WRITE_ONCE(afq->holding, true);
 	if (end)
 		hrtimer_start(&afq->timer, ns_to_ktime(end), HRTIMER_MODE_ABS);
@@ -1101,7 +1103,7 @@ static enum hrtimer_restart afq_timer(struct hrtimer *timer)
 
 /* What the device can do */
 
-/* A request goes: it may be the only one inside, and another one isn't any more. */
+/* A request is dispatched: it may be the only one inside; an earlier one is no longer alone. */
 static void afq_note_alone(struct afq_data *afq, const struct request *rq)
 {
 	bool alone = atomic_read(&afq->requests) == (int)afq->queued + 1;
@@ -1110,7 +1112,7 @@ static void afq_note_alone(struct afq_data *afq, const struct request *rq)
 	afq->alone_began_ns = ktime_get_ns();
 }
 
-/* The device has done a request, or gives it back. */
+/* The device has completed a request, or gives it back. */
 static void afq_note_done(struct afq_data *afq, const struct request *rq)
 {
 	u64 now = ktime_get_ns(), passed = now - afq->since_ns, taken;
@@ -1132,7 +1134,7 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	afq->since_ns = now;
 }
 
-/* Whose turn it is still is: NULL if it has ended.  *@hold: but it has nothing waiting. */
+/* The client that still has the turn; NULL if it has ended.  *@hold: it has nothing queued. */
 static struct afq_client *afq_turn(struct afq_data *afq, enum rq_class class, bool *hold)
 {
 	struct afq_client *turn = afq->turn;
@@ -1154,7 +1156,7 @@ static struct afq_client *afq_turn(struct afq_data *afq, enum rq_class class, bo
 	return NULL;
 }
 
-/* Whether more than one reads, of a class now, or of any lately. */
+/* Whether several clients read: in the class now, or in any class lately. */
 static bool afq_readers_compete(const struct afq_data *afq, enum rq_class class)
 {
 	const struct stride_line *line = afq->stride[class].line;
@@ -1163,7 +1165,7 @@ static bool afq_readers_compete(const struct afq_data *afq, enum rq_class class)
 	       !afq_since(afq->shared, AFQ_SHARED_MS);
 }
 
-/* So much is inside the device while several read. */
+/* Limit of the costs inside the device while several clients read. */
 static u64 afq_window(const struct afq_data *afq)
 {
 	u64 one;
@@ -1175,8 +1177,8 @@ static u64 afq_window(const struct afq_data *afq)
 }
 
 /*
- * Whether a client goes although it is ahead of one that is absent, which asks for less than its
- * share.  A disk is kept for it, unless it reads here and there.
+ * Whether a client may go although it is ahead of an absent one, which asks for less than its
+ * share.  A disk is kept idle for the absent one, unless that one reads at random.
  */
 static bool afq_goes_ahead(const struct afq_data *afq, const struct afq_client *next,
 			   const struct afq_client *absent)
@@ -1192,7 +1194,7 @@ static bool afq_goes_ahead(const struct afq_data *afq, const struct afq_client *
 	return afq->window < window / AFQ_LOWER_PART;
 }
 
-/* Whether a client must wait for one that is absent. */
+/* Whether a client must wait for an absent one. */
 static bool afq_waits_for(struct afq_data *afq, const struct afq_client *next,
 			  struct afq_client *absent)
 {
@@ -1204,7 +1206,7 @@ static bool afq_waits_for(struct afq_data *afq, const struct afq_client *next,
 	return false;
 }
 
-/* Who goes next of a class; NULL: its requests are held. */
+/* The next client of a class; NULL: its requests are held. */
 static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
 {
 	struct afq_client *absent = afq_first_absent(afq, class);
@@ -1231,7 +1233,7 @@ static struct afq_client *afq_next_of(struct afq_data *afq, enum rq_class class)
 	return next;
 }
 
-/* Whose request goes next; NULL: all are held. */
+/* The client whose request goes next; NULL: all are held. */
 static struct afq_client *afq_next(struct afq_data *afq)
 {
 	unsigned int i;
@@ -1250,7 +1252,7 @@ static struct afq_client *afq_next(struct afq_data *afq)
 
 /* Dispatch */
 
-/* A request leaves: whoever caused it is charged. */
+/* A request is dispatched: its causes are charged. */
 static void afq_pay(struct afq_data *afq, struct request *rq)
 {
 	lockdep_assert_held(&afq->lock);
@@ -1483,8 +1485,8 @@ static bool afq_look_at(struct afq_data *afq, struct afq_client *client)
 }
 
 /*
- * What is held is held on purpose, and each call is told why, beginning after the one that was
- * told last.  Return: how many more may be told in this tick; 0: the client has others.
+ * Tells each of a client's calls why it is held, beginning after the one that was told last.
+ * Return: how many more may be told in this tick; 0: the client has others.
  */
 static unsigned int afq_answer(struct afq_data *afq, struct afq_client *client, unsigned int left)
 {
@@ -1515,8 +1517,8 @@ static void afq_look(struct afq_data *afq)
 }
 
 /*
- * So many pages of a writer's file are a part, for which the device takes *@part_ns; if nothing
- * of that is dirty, of all that its class has.
+ * The pages of a part of a writer's file; *@part_ns: the time that the device takes for a part.
+ * If nothing of the file is dirty, it is a part of all that the class has dirty.
  */
 static unsigned int afq_part(const struct afq_data *afq, const struct afq_client *client,
 			     const struct split_dirt *dirt, u64 *part_ns)
@@ -1532,14 +1534,14 @@ static unsigned int afq_part(const struct afq_data *afq, const struct afq_client
 	return clamp_t(u64, pages, AFQ_PART_LEAST, AFQ_PART_MOST);
 }
 
-/* Whether a writer's class has waited for as long as it must bear, for what others do. */
+/* Whether a writer's class has waited long enough to go despite the I/O of others. */
 static bool afq_is_late(const struct afq_data *afq, const struct afq_client *client)
 {
 	return client->class != RQ_RT && afq_reason(afq, client) &&
 	       afq_since(afq->went[client->class][AFQ_HELD], AFQ_LATE * READ_ONCE(afq->patience));
 }
 
-/* What has been written since the last look can be more than a part: file systems have units. */
+/* More than a part may have been written since the last look: file systems write whole units. */
 static void afq_note_drained(struct afq_data *afq, enum rq_class class)
 {
 	struct afq_drain *drain = &afq->drain[class];
@@ -1554,7 +1556,7 @@ static void afq_note_drained(struct afq_data *afq, enum rq_class class)
 	drain->expected = expected;
 }
 
-/* Whether the last part of a class, if it was beside others, was long enough ago for the next. */
+/* Whether a class may write its next part: after one beside others it must rest. */
 static bool afq_has_rested(const struct afq_data *afq, enum rq_class class)
 {
 	const struct afq_drain *drain = &afq->drain[class];
@@ -1566,9 +1568,9 @@ static bool afq_has_rested(const struct afq_data *afq, enum rq_class class)
 }
 
 /*
- * A writer's call waits for its turn once little enough is dirty. Until then its file is written
- * back a part at a time: while the call could go but for that, and now and then beside others. How
- * much of another file is being written isn't seen: a part after the time for one.
+ * A writer's call waits for its turn once little enough is dirty.  Until then its file is written
+ * back in parts: whenever only that keeps the call from going, and now and then beside others.  How
+ * much of other files is being written isn't known: they get a part each time that one takes.
  */
 static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 {
@@ -1618,7 +1620,7 @@ static void afq_look_at_writers(struct afq_data *afq)
 	}
 }
 
-/* A flush has nothing of the policy: only the driver's tags know of it. */
+/* The policy doesn't see flushes without data: only the driver's tags count them. */
 static void afq_look_at_device(struct afq_data *afq)
 {
 	if (blk_mq_queue_inflight(afq->q))
@@ -1783,7 +1785,7 @@ static sluice_attr_t afq_attrs[] = {
 #ifdef CONFIG_BLK_DEBUG_FS
 static const char *const afq_classes[RQ_CLASSES] = { "rt", "be", "idle" };
 
-/* debugfs .../sched/clients: a line for each that is known. */
+/* debugfs .../sched/clients: a line for each known client. */
 static int afq_clients_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;

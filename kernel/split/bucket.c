@@ -4,10 +4,10 @@
 
 #define BUCKET_NS_PER_S 1000000000ULL
 
-/* In the largest time at the largest rate there come fewer than 2^63 tokens. */
+/* The largest time at the largest rate gives fewer than 2^63 tokens. */
 #define BUCKET_SECONDS_MAX BIT_ULL(29)
 
-/* What is saved up at most: the rate's for so long. */
+/* The burst: what the rate gives in so long. */
 static s64 bucket_hoard(u64 rate, u64 hoard_ns)
 {
 	return mul_u64_u64_div_u64(rate, hoard_ns, BUCKET_NS_PER_S);
@@ -27,7 +27,7 @@ void bucket_init(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns)
 	bucket->filled_ns = now_ns;
 }
 
-/* What has come since the last time. */
+/* The tokens that have come since the last time. */
 static u64 bucket_income(struct bucket *bucket, u64 now_ns, u64 rate)
 {
 	u64 passed = now_ns - bucket->filled_ns, seconds = div_u64(passed, BUCKET_NS_PER_S);
@@ -45,7 +45,7 @@ static u64 bucket_income(struct bucket *bucket, u64 now_ns, u64 rate)
  * @now_ns: the time; if it has gone back nothing changes
  * @rate: bytes a second, BUCKET_RATE_MIN to BUCKET_RATE_MAX; since the last time
  * @hoard_ns: how long the rate may be saved up
- * @cut: take away what is above the hoard; else it stays, though nothing comes to it
+ * @cut: take away what exceeds the burst; else it stays, but nothing is added to it
  */
 void bucket_fill(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns, bool cut)
 {
@@ -59,7 +59,7 @@ void bucket_fill(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns, bool
 }
 
 /**
- * bucket_take() - spend tokens, there or not
+ * bucket_take() - spend tokens, even if there are too few
  * @bucket: the bucket
  * @cost: bytes
  */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A token bucket: normalised bytes (cost.h) that may be spent, and come back at a rate.
+ * A token bucket: normalised bytes (cost.h) that may be spent, and are refilled at a rate.
  *
- * It goes below zero: what has happened is charged whole, and what is below zero is a debt,
- * which the rate pays off.  So the rate is kept to the byte over any time in which there is
- * something to do, however large what is charged at once.  What isn't spent is saved up to
- * the hoard, and no further.
+ * The level may go below zero.  I/O that has happened is charged in full, and a level below zero is
+ * a debt, which the rate pays off.  So the rate is kept to the byte over any time with enough to
+ * do, however large a single charge is.  Unused tokens are saved up to the burst ("hoard"), no
+ * further.
  *
- * What was charged in advance may be given back when it is known better.  Such a refund goes
- * above the hoard, since the true charge follows it; bucket_fill() takes away what is above
- * if the caller says that nothing follows.
+ * An advance charge may be given back when the cost is known better.  Such a refund may exceed the
+ * burst, since the true charge follows it.  bucket_fill() takes the excess away if the caller says
+ * that no charge follows.
  *
  * Locking: the caller's.  Nothing here sleeps or allocates.
  *
@@ -20,18 +20,18 @@
 
 #include "shim.h"
 
-/* Normalised bytes a second.  With less nothing goes on; no device does more. */
+/* Normalised bytes a second.  A lower rate would stop all I/O; no device exceeds the maximum. */
 #define BUCKET_RATE_MIN 1024ULL
 #define BUCKET_RATE_MAX BIT_ULL(33)
 
-/* No bucket has more, or is deeper in debt, bytes: 13 days at 1 GB/s. */
+/* Bound of a bucket's level and of its debt, bytes: 13 days at 1 GB/s. */
 #define BUCKET_MOST BIT_ULL(50)
 
 /**
  * struct bucket - tokens
- * @tokens: bytes; below zero a debt
- * @rest: what is less than a byte, in parts of a thousand million
- * @filled_ns: when it was filled last
+ * @tokens: bytes; below zero: a debt
+ * @rest: fraction of a byte, in parts of 10^9
+ * @filled_ns: when it was last filled
  */
 struct bucket {
 	s64 tokens;

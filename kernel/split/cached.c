@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What of a call's file is in the page cache, and what it costs to do something with it. */
+/* What of a call's file is in the page cache, and whether to read or write it costs anything. */
 #include "gate.h"
 
 #include <linux/pagemap.h>
@@ -19,15 +19,15 @@ loff_t split_range(const struct split_call *call, loff_t *last)
 	return part ? call->pos : 0;
 }
 
-/* A folio without a reference may be another one by now, and of any size. */
+/* Without a reference a folio may have been replaced by another one, of any size. */
 #define SPLIT_FOLIO_PAGES_MOST 512L
 
 /**
  * struct split_count - pages of a call's range that have a mark in the page cache
- * @pages: so many
+ * @pages: number of pages
  * @first: index of the first one
  * @next: index behind the last one
- * @more: there may be others from there on
+ * @more: there may be more from there on
  */
 struct split_count {
 	unsigned long pages;
@@ -36,7 +36,7 @@ struct split_count {
 	bool more;
 };
 
-/* Counts so many marked pages, or a few more. */
+/* Counts marked pages, up to a number or slightly beyond. */
 static void split_count_marked(const struct split_call *call, xa_mark_t mark, unsigned int most,
 			       struct split_count *count)
 {
@@ -62,8 +62,8 @@ static void split_count_marked(const struct split_call *call, xa_mark_t mark, un
 }
 
 /*
- * How many pages are marked in all: behind those that were counted they are taken to be as dense
- * as there, up to the end of the file.  The page cache has no more than @most of them.
+ * Estimates how many pages are marked in all.  Behind those that were counted they are assumed to
+ * be as dense, up to the end of the file.  The page cache has no more than @most of them.
  */
 static unsigned long split_extend(const struct split_call *call, const struct split_count *count,
 				  unsigned long most)
@@ -91,7 +91,7 @@ void split_dirt(const struct split_call *call, unsigned int most, struct split_d
 	split_count_marked(call, PAGECACHE_TAG_WRITEBACK, most, &count);
 	dirt->writing = (u64)count.pages << PAGE_SHIFT;
 	split_count_marked(call, PAGECACHE_TAG_DIRTY, most, &count);
-	/* What the account has dirty on this device bounds the file's, unless others wrote that. */
+	/* The account's dirty data on this device is the bound, unless others wrote it. */
 	if (pending.bytes >> PAGE_SHIFT >= count.pages)
 		cached = min_t(u64, cached, pending.bytes >> PAGE_SHIFT);
 	dirt->dirty = (u64)split_extend(call, &count, cached) << PAGE_SHIFT;
@@ -108,7 +108,7 @@ u64 split_expected(const struct split_call *call)
 }
 EXPORT_SYMBOL_GPL(split_expected);
 
-/* So many pages are looked at. */
+/* Number of pages that are looked at. */
 #define SPLIT_PAGES_MOST 256
 
 static bool split_is_dirty(struct folio *folio)
@@ -121,7 +121,7 @@ static bool split_is_read(struct folio *folio)
 	return folio_test_uptodate(folio);
 }
 
-/* Whether all pages from one to another are there, and to do something with costs nothing. */
+/* Whether all pages of a range are cached, and to read or write them costs nothing. */
 static bool split_are_all(struct address_space *mapping, pgoff_t first, pgoff_t last,
 			  bool (*is_free)(struct folio *folio))
 {

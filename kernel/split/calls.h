@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Held calls, in the order in which they came, of an account on a device.  The policy's lock. */
+/* An account's held calls on a device, in order of arrival.  Under the policy's lock. */
 #ifndef SPLIT_CALLS_H
 #define SPLIT_CALLS_H
 
@@ -8,8 +8,8 @@
 /**
  * struct held_calls - held calls, in order
  * @list: by struct split_call's node
- * @answered: the last of them that was said to be held in this round, or @list
- * @count: of them
+ * @answered: the last call that was told in this round that it is held, or @list
+ * @count: number of calls
  */
 struct held_calls {
 	struct list_head list;
@@ -29,7 +29,7 @@ static inline bool held_calls_none(const struct held_calls *calls)
 	return list_empty(&calls->list);
 }
 
-/* The oldest one; there is one. */
+/* The oldest call; the list isn't empty. */
 static inline struct split_call *held_calls_first(const struct held_calls *calls)
 {
 	return list_first_entry(&calls->list, struct split_call, node);
@@ -52,8 +52,8 @@ static inline void held_calls_del(struct held_calls *calls, struct split_call *c
 }
 
 /*
- * What is held is held on purpose, and each call is told why, beginning after the one that was told
- * last.  Return: how many more of @left may be told; 0: there are others.
+ * Tells each call why it is held, beginning after the one that was told last.  Return: how many
+ * more of @left may be told; 0: there are others.
  */
 static inline unsigned int held_calls_answer(struct held_calls *calls, const char *reason,
 					     unsigned int left)

@@ -2,22 +2,22 @@
 /*
  * The table of sets, and how they grow and are split.  See causes.h.
  *
- * A place in the table changes hands only under the lock and with no reference left.  The
- * last reference of a set of several is dropped under the lock too, so whoever finds the set
- * in a chain finds it alive.  Accounts' own places never change hands: their count says only
- * whether anybody holds the account.
+ * A place in the table changes hands only under the lock and with no reference left.  The last
+ * reference to a set of several is dropped under the lock too, so a set that is found in a chain
+ * is alive.  Accounts' own places never change hands: their count says only whether the account
+ * is held.
  */
 #include "causes.h"
 
 /* Chains of sets of several, by hash: two sets each when the table is full. */
 #define CAUSES_CHAINS 1024
 
-/* A tag is a place and how often it has changed hands, which tells an old tag from a new one. */
+/* A tag is a place and the number of times it has changed hands: old tags differ from new ones. */
 #define CAUSES_PLACE_BITS 16
 #define CAUSES_GENERATIONS BIT(CAUSES_TAG_BITS - CAUSES_PLACE_BITS)
 #define CAUSES_NOWHERE U16_MAX
 
-/* What causes_join() says where nobody had to go. */
+/* Returned by causes_join() if no hold is left over. */
 #define CAUSES_NOBODY U32_MAX
 
 /**
@@ -40,7 +40,7 @@ struct causes_place {
 
 static_assert(sizeof(struct causes_place) <= 24);
 
-/* Free places, longest free first, so that a generation comes back as late as can be. */
+/* Free places, the longest free first, so that a generation is reused as late as possible. */
 struct causes_line {
 	u16 first;
 	u16 last;
@@ -48,14 +48,14 @@ struct causes_line {
 
 /**
  * struct causes_table - all sets
- * @held: told when an account is a cause of something and when it is none any more
- * @accounts: places of accounts, which are first; then those for few, then for many
- * @small: places for few
+ * @held: called when an account becomes a cause of something, and when it no longer is one
+ * @accounts: places of accounts, which come first; then those for few members, then for many
+ * @small: places for few members
  * @places: all of them
  * @lock: guards what follows, and places that change hands
  * @overflows: sets that found no place
- * @lot: what is drawn next
- * @line: free places, for few and for many
+ * @lot: state of the random numbers
+ * @line: free places, for few members and for many
  * @chain: first place of each
  * @member: of all places
  * @place: all places
@@ -76,7 +76,7 @@ struct causes_table {
 
 /* Chance */
 
-/* Draws a number below @below by lot. */
+/* Draws a random number below @below. */
 static u64 causes_draw(u32 *lot, u64 below)
 {
 	*lot = *lot * 1664525U + 1013904223U;
@@ -96,7 +96,7 @@ static u64 causes_total(const struct causes_member *member, unsigned int count)
 
 /**
  * causes_split() - begin to split an amount among the members of a set
- * @split: where it is remembered how far one has come
+ * @split: keeps how far the split has come
  * @amount: what is split
  * @member: the members
  * @count: how many
@@ -134,7 +134,7 @@ u64 causes_part(struct causes_split *split, u32 weight)
 
 /* Sets that grow */
 
-/* Where an account is, or would be. */
+/* Index of an account, or where it would be inserted. */
 static unsigned int causes_find(const struct causes *causes, u32 account)
 {
 	unsigned int i = 0;
@@ -182,7 +182,7 @@ static u32 causes_sum(u32 a, u32 b)
 	return min((u64)a + b, (u64)U32_MAX);
 }
 
-/* A newcomer to a full set.  Return: who of the two is not in it. */
+/* A newcomer to a full set is weighed.  Return: whichever of the two accounts is not in the set. */
 static u32 causes_weigh(struct causes *causes, u32 account, u32 weight)
 {
 	unsigned int at = causes_lightest(causes);
@@ -197,7 +197,7 @@ static u32 causes_weigh(struct causes *causes, u32 account, u32 weight)
 	return lightest.account;
 }
 
-/* A member, or more of one.  Return: the account of which one hold more was taken than needed. */
+/* Adds a member, or weight to one.  Return: the account that has one hold more than needed. */
 static u32 causes_join(struct causes *causes, u32 account, u32 weight)
 {
 	unsigned int at = causes_find(causes, account);
@@ -237,12 +237,12 @@ static void causes_drop(struct causes_table *table, u32 account)
 }
 
 /**
- * causes_members() - who is in a set
+ * causes_members() - the members of a set
  * @table: the table
  * @tag: held by the caller
  * @count: becomes the number of members
  *
- * In any context.  Return: the members, which stay as they are as long as the tag is held.
+ * In any context.  Return: the members, which don't change as long as the tag is held.
  */
 const struct causes_member *causes_members(const struct causes_table *table, u32 tag,
 					   unsigned int *count)
@@ -327,7 +327,7 @@ static u32 causes_gcd(u32 a, u32 b)
 	return a;
 }
 
-/* Sets whose weights have the same relation are equal. */
+/* Weights are divided by their common divisor, since sets with the same proportions are equal. */
 static u32 causes_unit(const struct causes *causes)
 {
 	u32 unit = 0;
@@ -395,7 +395,7 @@ static u16 causes_dequeue(struct causes_table *table, unsigned int count)
 	return at;
 }
 
-/* The place of a set that is in the table.  Return: CAUSES_NOWHERE if it isn't. */
+/* Looks a set up in the table.  Return: its place; CAUSES_NOWHERE if it isn't there. */
 static u16 causes_look_up(struct causes_table *table, const struct causes *causes, u32 unit,
 			  unsigned int chain)
 {
@@ -409,7 +409,7 @@ static u16 causes_look_up(struct causes_table *table, const struct causes *cause
 	return at;
 }
 
-/* A place for a set that has none.  Return: CAUSES_NOWHERE if there is none. */
+/* Gives a set a free place.  Return: the place; CAUSES_NOWHERE if there is none. */
 static u16 causes_settle(struct causes_table *table, const struct causes *causes, u32 unit,
 			 unsigned int chain)
 {
@@ -430,12 +430,12 @@ static u16 causes_settle(struct causes_table *table, const struct causes *causes
 	place->chain = chain;
 	place->next = table->chain[chain];
 	table->chain[chain] = at;
-	/* Who tries an old tag sees a new place whole. */
+	/* A task that tries an old tag sees the new place completely filled in. */
 	atomic_set_release(&place->refs, 1);
 	return at;
 }
 
-/* One member, drawn by weight, for all. */
+/* One member, drawn by weight, stands for all. */
 static u16 causes_stand_in(struct causes_table *table, const struct causes *causes)
 {
 	u64 total = causes_total(causes->member, causes->count);
@@ -456,7 +456,7 @@ static u16 causes_stand_in(struct causes_table *table, const struct causes *caus
  * @table: the table
  * @causes: the set; its accounts are held by the caller
  *
- * In any context.  The tag of nobody is that of account 0.
+ * In any context.  The tag of an empty set is that of account 0.
  *
  * Return: a tag, to be given to causes_put().
  */
@@ -486,9 +486,9 @@ u32 causes_tag(struct causes_table *table, const struct causes *causes)
 }
 
 /**
- * causes_get() - one more of a tag
+ * causes_get() - take one more reference to a tag
  * @table: the table
- * @tag: held by the caller, or the number of an account that he holds otherwise
+ * @tag: held by the caller, or the number of an account that the caller holds otherwise
  *
  * In any context.
  */
@@ -498,13 +498,12 @@ void causes_get(struct causes_table *table, u32 tag)
 }
 
 /**
- * causes_try_get() - one more of what may be a tag
+ * causes_try_get() - take a reference to what may be a tag
  * @table: the table
- * @tag: any number, as one left behind where nobody knows whether it is still held
+ * @tag: any number, such as one left behind that may not be held any more
  *
- * In any context.  A tag that is no more held is told from one that is, until its place has
- * changed hands 4096 times; after that, and where an account's number is used again, it is
- * taken for the one that is there now.
+ * In any context.  A stale tag is recognised until its place has changed hands 4096 times.  After
+ * that, and where an account's number is used again, it is taken for the tag that is there now.
  *
  * Return: whether it is a tag, which is held then.
  */
@@ -538,7 +537,7 @@ static void causes_leave(struct causes_table *table, u16 at)
 }
 
 /**
- * causes_put() - one less of a tag
+ * causes_put() - drop one reference to a tag
  * @table: the table
  * @tag: held by the caller
  *
@@ -563,9 +562,9 @@ void causes_put(struct causes_table *table, u32 tag)
 }
 
 /**
- * causes_put_many() - several less of a tag
+ * causes_put_many() - drop several references to a tag
  * @table: the table
- * @tag: held by the caller as often
+ * @tag: held by the caller that many times
  * @count: how many, at least 1
  *
  * In any context.
@@ -581,7 +580,7 @@ void causes_put_many(struct causes_table *table, u32 tag, u32 count)
  * @table: the table
  * @account: its number
  *
- * For who counts where each instruction does: up, if it isn't 0, and down, unless to 0.
+ * For a caller that counts without a call: up, if it isn't 0, and down, unless to 0.
  */
 atomic_t *causes_refs(const struct causes_table *table, u32 account)
 {
@@ -591,7 +590,7 @@ atomic_t *causes_refs(const struct causes_table *table, u32 account)
 /**
  * causes_includes() - whether an account is in a set
  * @table: the table
- * @tag: which may be given back meanwhile
+ * @tag: may be given back meanwhile
  * @account: the account's number
  *
  * In any context.  Return: whether it was, at some moment.
@@ -607,12 +606,12 @@ bool causes_includes(const struct causes_table *table, u32 tag, u32 account)
 		return at == account;
 	for (i = 0; i < READ_ONCE(place->count); i++)
 		included |= READ_ONCE(place->member[i].account) == account;
-	/* Pairs with who settles in the place: it has another generation before that. */
+	/* Pairs with a new set in the place: its generation changes before that. */
 	smp_rmb();
 	return included && causes_tag_of(table, at) == tag;
 }
 
-/* Whether all of @newer is in @former, with as much weight. */
+/* Whether @former has all members of @newer, each with at least its weight. */
 static bool causes_covers(const struct causes_place *former, const struct causes_place *newer)
 {
 	unsigned int i, j = 0;
@@ -627,7 +626,7 @@ static bool causes_covers(const struct causes_place *former, const struct causes
 	return true;
 }
 
-/* Makes a set that has a member with at least that weight. */
+/* Makes sure that a set has a member with at least that weight. */
 static void causes_raise(struct causes *causes, u32 account, u32 weight)
 {
 	unsigned int at = causes_find(causes, account);
@@ -641,11 +640,11 @@ static void causes_raise(struct causes *causes, u32 account, u32 weight)
 /**
  * causes_unite() - something has more causes than before, as a page made dirty again
  * @table: the table
- * @former: its tag, held; the caller gives it away
- * @newer: tag of who caused it now, held by the caller, who keeps it
+ * @former: its tag, held; the caller's reference is consumed
+ * @newer: tag of the new cause, held by the caller, which keeps its reference
  *
- * In any context.  A member of both has the larger of its weights, so who makes a page dirty
- * again that it made dirty before changes nothing.
+ * In any context.  A member of both has the larger of its weights.  So an account that makes its
+ * own dirty page dirty again changes nothing.
  *
  * Return: its new tag, which may be @former, to be given to causes_put().
  */
@@ -671,7 +670,7 @@ u32 causes_unite(struct causes_table *table, u32 former, u32 newer)
 
 /* Life */
 
-/* Hands out the members of all places, each its room, and puts the free ones in line. */
+/* Gives each place its room for members, and puts the free places in line. */
 static void causes_lay_out(struct causes_table *table)
 {
 	struct causes_member *member = table->member;
@@ -694,10 +693,10 @@ static void causes_lay_out(struct causes_table *table)
  * @accounts: how many, at least 1
  * @small: places for sets of 2 to CAUSES_FEW accounts
  * @large: places for sets of up to CAUSES_MOST
- * @held: is called when an account other than 0 becomes a cause, with true, and when it is
- *	  none any more, with false.  In any context, under the table's lock or not; it must
- *	  not use the table.  If an account becomes a cause while it ceases to be one, the two
- *	  calls may come in either order.
+ * @held: called with true when an account other than 0 becomes a cause, and with false when it
+ *	  no longer is one.  In any context, under the table's lock or not; it must not use the
+ *	  table.  If an account becomes a cause while it ceases to be one, the two calls may come in
+ *	  either order.
  *
  * May sleep.  All three together are fewer than 65536.
  *
@@ -750,7 +749,7 @@ size_t causes_bytes(unsigned int accounts, unsigned int small, unsigned int larg
 
 /**
  * causes_destroy() - the end of a table
- * @table: nobody uses it any more
+ * @table: not in use any more
  *
  * May sleep.  Return: whether all tags and sets had been given back.
  */

@@ -1,50 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who caused I/O: sets of accounts, each with a weight, shared by all that has the same
- * causes.  Section 3.1 of the split-level paper tags pages and requests with such sets,
- * since a page, a block of metadata, a commit of the journal belong to many.
+ * The causes of I/O: sets of accounts, each with a weight, shared by all pages and requests with
+ * the same causes.  A page, a block of metadata or a commit of the journal may belong to many
+ * accounts.  So section 3.1 of the split-level paper tags pages and requests with such sets.
  *
- * An account is a number below what causes_create() was told.  Whose it is, the caller
- * knows; 0 is for what nobody else can be charged for.  What hangs on a page, a buffer, a
- * request is a tag: CAUSES_TAG_BITS, that name a set and hold it.
+ * An account is a number below the limit given to causes_create().  The caller knows what it
+ * stands for; 0 is for I/O that no other account can be charged for.  A page, a buffer or a
+ * request has a tag: CAUSES_TAG_BITS bits that name a set and hold it.
  *
  *	struct causes *	a set as it grows: the causes of a commit, or those of a
- *			request's pages; on the stack or in what the caller has
+ *			request's pages; on the stack or in the caller's memory
  *	tag		a set that doesn't change any more; equal sets have one tag
  *
- * A set of one account is there from the start, and its tag is the account's number: to
- * tag a page that one account made dirty is an atomic increment, and finds always a place.
- * Other sets are interned in a table of fixed size.  A set leaves it with the last that has
- * its tag.  An account that is in a set with a tag must stay: whoever made the table is told
- * when that begins and when it ends.
+ * A set of one account exists from the start, and its tag is the account's number: to tag a page
+ * that one account made dirty is an atomic increment, and never fails.  Other sets are interned in
+ * a table of fixed size.  A set leaves it with the last reference to its tag.  An account that is
+ * in a tagged set must not be reused: the table's owner is told when that begins and when it ends.
  *
- * Memory is bounded, and taken once: 32 bytes for each account, and 24 + 64 or 24 + 512
- * for each other set, by its size.  With the default sizes that is 246 KiB.  What doesn't
- * fit is never lost, but somebody else pays for it:
+ * Memory is bounded, and allocated once: 32 bytes for each account, and 24 + 64 or 24 + 512 for
+ * each other set, by its size.  With the default sizes that is 246 KiB.  A cost that doesn't fit is
+ * never lost, but another account pays it:
  *
  *	a set of more than CAUSES_MOST accounts
- *		Who comes new is weighed against the lightest member.  One of the two
- *		stays, with the weight of both, drawn by weight.  That's unbiased: what an
- *		account is expected to pay is what it caused, and who caused more than a
- *		64th is nearly always in.  (D. Ting, Data sketches for disaggregated subset
- *		sum and frequent item estimation, SIGMOD 2018.)
+ *		A newcomer is weighed against the lightest member.  One of the two stays, drawn by
+ *		weight, with the weight of both.  That is unbiased: the expected charge of an
+ *		account is what it caused.  An account that caused more than 1/64 is nearly always
+ *		in the set.  (D. Ting, Data sketches for disaggregated subset sum and frequent
+ *		item estimation, SIGMOD 2018.)
  *	a table without a free place
  *		One member, drawn by weight, stands for the set: the same, with one place.
  *
- * What is split is split exactly: the parts sum to the whole, whatever the weights, and
- * the same set splits the same amount in the same way each time, so that what was
- * charged can be taken back.
+ * An amount is split exactly: the parts sum to the whole, whatever the weights.  The same set
+ * splits the same amount in the same way each time, so that a charge can be taken back.
  *
- * Locking: all may be called in any context but NMI.  Counts are atomic; the table has a
- * spinlock, taken where a set of several is made or ends, never to take or drop one more
- * tag of a set or to read it.  A struct causes is guarded by its owner.
+ * Locking: all functions may be called in any context but NMI.  Counts are atomic.  The table has
+ * a spinlock, taken where a set of several is made or ends.  It is never taken to read a set, or to
+ * take or drop one more reference to its tag.  A struct causes is guarded by its owner.
  */
 #ifndef SPLIT_CAUSES_H
 #define SPLIT_CAUSES_H
 
 #include "shim.h"
 
-/* A tag has so many bits: what keeps one may use the others. */
+/* Bits of a tag: whatever stores one may use the other bits. */
 #define CAUSES_TAG_BITS 28
 
 /* Accounts in a set.  Most sets have few, so most places are for CAUSES_FEW. */
@@ -57,7 +55,7 @@
 #define CAUSES_LARGE 64
 
 /**
- * struct causes_member - one of those who caused something
+ * struct causes_member - one of the accounts that caused something
  * @account: its number
  * @weight: its part, in a unit of the set; not 0
  */
@@ -69,7 +67,7 @@ struct causes_member {
 /**
  * struct causes - a set as it grows
  * @count: members
- * @lot: what is drawn next
+ * @lot: state of the random numbers
  * @member: by account
  *
  * All zeroes is an empty set.

@@ -30,7 +30,7 @@ EXPORT_SYMBOL_GPL(split_attach);
 void split_detach(struct split_device *device)
 {
 	split_device_remove(device);
-	/* Pairs with split_close(): what is closed meanwhile is opened there, or here. */
+	/* Pairs with split_close(): a gate that is closed meanwhile is opened there, or here. */
 	WRITE_ONCE(device->state, SPLIT_DETACHED);
 	split_open_gates(device);
 	synchronize_rcu();
@@ -66,7 +66,7 @@ static int accounts_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(accounts);
 
-/* split/ledger: a line per device and account; what is nobody's is process 0's. */
+/* split/ledger: a line per device and account; process 0 is I/O of unknown cause. */
 static int ledger_show(struct seq_file *m, void *unused)
 {
 	split_devices_show(m, split_ledger_show);
@@ -74,7 +74,7 @@ static int ledger_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(ledger);
 
-/* split/memory: what all of it takes but the policies and what is static, bytes. */
+/* split/memory: bytes of all memory in use, without the policies' and static memory. */
 static int memory_show(struct seq_file *m, void *unused)
 {
 	seq_printf(m, "bytes %llu\n",
@@ -87,7 +87,7 @@ static int __init split_init(void)
 {
 	int err;
 
-	/* There spinlocks sleep, which the hooks of the page cache take with preemption off. */
+	/* With PREEMPT_RT spinlocks sleep; page-cache hooks take them with preemption off. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		pr_err("split: this kernel has PREEMPT_RT, where its hooks would sleep in atomic context; next: choose a scheduler without hooks, as mq-prio or cpq\n");
 		return -EOPNOTSUPP;
@@ -115,7 +115,7 @@ static void __exit split_exit(void)
 {
 	debugfs_remove(split_debugfs);
 	split_hooks_exit();
-	/* The first one ends the devices' last references, the second one the devices. */
+	/* The first one drops the devices' last references, the second one frees the devices. */
 	rcu_barrier();
 	rcu_barrier();
 	split_accounts_exit();

@@ -5,11 +5,11 @@
 /* Figures of random access are for commands of this size, as datasheets give them. */
 #define COST_RANDOM_BYTES 4096U
 
-/* A byte written is so many parts of a byte read. */
+/* The price of a written byte is in these parts of that of a read byte. */
 #define COST_PART_BITS 10
 #define COST_SLOWEST_WRITE 256U
 
-/* A root is taken of a fraction of so many bits: half of them are good in the result. */
+/* Fixed-point bits of a fraction whose root is taken: half of them are exact in the result. */
 #define COST_FRACTION_BITS 32
 
 /* Whether a figure is one that a device may have. */
@@ -19,14 +19,14 @@ static bool cost_in(u64 value, u64 least, u64 most)
 }
 
 /**
- * cost_device() - a device of which only the kind is known
+ * cost_device() - the default parameters of a kind of device
  * @kind: what the kernel says of it
  * @capacity: bytes
  *
- * The figures are those of the paper's own two drives, which are common ones of their
- * kind.  The error is one of scale for a disk, since seeks and turns are alike since
- * decades.  For flash the relation of small to large and of reads to writes differs from
- * drive to drive, and the figures should be given.
+ * The figures are those of the paper's own two drives, which are common ones of their kind.  For a
+ * disk they are off by a factor at most, since seek times and revolutions have hardly changed for
+ * decades.  For flash the proportions of small to large and of reads to writes differ from drive to
+ * drive, so the figures should be given.
  *
  * Return: parameters for cost_init().
  */
@@ -91,7 +91,7 @@ u64 cost_data(const struct cost_model *model, enum cost_op op, u64 bytes)
 	return (bytes * model->write_part + (1U << COST_PART_BITS) - 1) >> COST_PART_BITS;
 }
 
-/* What a command takes more than its data would in the middle of others. */
+/* What a command alone costs beyond its data's share in a long sequential transfer. */
 static u64 cost_of_command(const struct cost_model *model, const struct cost_device *device,
 			   enum cost_op op, u32 iops)
 {
@@ -105,8 +105,7 @@ static u64 cost_of_command(const struct cost_model *model, const struct cost_dev
  * @model: what is made
  * @device: its parameters
  *
- * Return: 0, or -ERANGE if a parameter is none that a device may have: the model is
- * as it was then.
+ * Return: 0, or -ERANGE if a parameter is out of range: then the model is unchanged.
  */
 int cost_init(struct cost_model *model, const struct cost_device *device)
 {
@@ -133,7 +132,7 @@ int cost_init(struct cost_model *model, const struct cost_device *device)
 }
 
 /**
- * cost_ns() - how long a device takes for what costs so much
+ * cost_ns() - how long a device takes for so much cost
  * @model: the device's
  * @cost: normalised bytes; COST_MAX at most counts
  *
@@ -144,7 +143,7 @@ u64 cost_ns(const struct cost_model *model, u64 cost)
 	return div_u64(min(cost, COST_MAX) * 1000, model->read_mbps);
 }
 
-/* The way over so many bytes: the time of a seek grows with the root of its length. */
+/* The seek over so many bytes: its time grows with the square root of its length. */
 static u64 cost_of_way(const struct cost_model *model, u64 bytes)
 {
 	u64 way = min(bytes >> model->shift, model->capacity);
@@ -154,8 +153,8 @@ static u64 cost_of_way(const struct cost_model *model, u64 bytes)
 }
 
 /*
- * The way from one byte to another.  What lies between may as well pass under the head
- * if it is little; but only ahead, since a platter doesn't turn back.
+ * The seek from one byte to another.  A short distance ahead may as well pass under the head; a
+ * distance back can't, since a platter doesn't turn back.
  */
 static u64 cost_of_move(const struct cost_model *model, u64 from, u64 to)
 {
@@ -182,9 +181,8 @@ static u64 cost_pass(struct cost_cursor *cursor, u64 at, u32 bytes)
  * @at: first byte in the file
  * @bytes: how many became dirty there
  *
- * In any context.  The file is taken to lie on the device as it is: what goes on where
- * the last data ended will be written with it, and what doesn't needs a way or a command
- * of its own.
+ * In any context.  The file is assumed to lie on the device in order.  Data that continues where
+ * the last data ended will be written with it; other data needs a seek or a command of its own.
  *
  * Return: normalised bytes, less than COST_MAX.
  */
@@ -234,12 +232,12 @@ void cost_expect(struct cost_pending *pending, u64 bytes, u64 cost)
 /**
  * cost_settle() - data is being written or was freed, and its estimate is void
  * @pending: the account's
- * @bytes: that are dirty no more; those that nobody expected don't matter
+ * @bytes: that are no longer dirty; bytes without an estimate may be among them
  *
- * Estimates aren't kept by page: the part that is taken back is that of the bytes.  With
- * the last byte goes the last of the cost.
+ * Estimates aren't kept by page: the part that is taken back is in proportion to the bytes.  With
+ * the last byte the rest of the cost is taken back.
  *
- * Return: normalised bytes that the account was charged for nothing.
+ * Return: the estimate that is void, normalised bytes.
  */
 u64 cost_settle(struct cost_pending *pending, u64 bytes)
 {
@@ -254,18 +252,18 @@ u64 cost_settle(struct cost_pending *pending, u64 bytes)
 	return cost;
 }
 
-/* A price follows so many demands: many more than share a commit, of which the first pay first. */
+/* Demands over which a price is averaged: many more than share a commit, of which the first pay. */
 #define COST_LOG_DEMANDS 512
 
 /**
- * cost_demand() - somebody wants something to be durable
+ * cost_demand() - an account wants something to be durable
  * @log: under the caller's lock
  *
- * All pay the same, whether many others want the same commit or nobody does: that is chance,
- * and whoever has a small share of the device finds fewer beside him.
+ * All demands pay the same price, whether many share a commit or none.  Sharing is a matter of
+ * chance, and an account with a small share of the device has fewer others to share with.
  *
- * Return: normalised bytes; in the long run all of them are what commits that somebody wanted
- * cost, besides what is logged.
+ * Return: normalised bytes.  In the long run their sum is the cost of the demanded commits, without
+ * the cost of the data that is logged.
  */
 u64 cost_demand(struct cost_log *log)
 {
@@ -282,7 +280,7 @@ u64 cost_demand(struct cost_log *log)
 }
 
 /**
- * cost_commit() - what the log is given from now on is another commit
+ * cost_commit() - what the log is given from now on belongs to another commit
  * @log: under the caller's lock
  * @own: how many bytes it has of its own, as a commit record
  */
@@ -297,12 +295,12 @@ void cost_commit(struct cost_log *log, u32 own)
  * cost_log_written() - a part of the log is written
  * @model: the device's
  * @log: under the caller's lock
- * @bytes: of that
- * @cost: of that, normalised bytes
+ * @bytes: length of that part
+ * @cost: its cost, normalised bytes
  *
- * Who wanted the commit pays for all but what has been logged; nobody may have.
+ * If the commit was demanded, the demands pay for everything but the logged data.
  *
- * Return: what is left to those whose changes are logged, normalised bytes.
+ * Return: what is left for the causes of the logged changes, normalised bytes.
  */
 u64 cost_log_written(const struct cost_model *model, struct cost_log *log, u32 bytes, u64 cost)
 {

@@ -1,41 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What I/O costs, in normalised bytes: a request costs as much as a sequential read
- * of so many bytes takes the device.  On a disk of 126 MB/s 4 KiB anywhere cost
- * 1.6 MB, since the arm is on its way for as long as 1.6 MB pass under the head.
+ * What I/O costs, in normalised bytes: a request costs as many bytes as the device would read in
+ * sequence in the same time.  On a disk of 126 MB/s, 4 KiB at random cost 1.6 MB, since 1.6 MB pass
+ * under the head while the arm seeks.
  *
  * There are two levels, as in section 3.2 and Fig 8 of the split-level paper.
  *
- *	memory	cost_estimate(), when a page becomes dirty.  Prompt: nobody knows yet
- *		where on the device the page will be, whether it will be written over,
- *		deleted or written beside others.  What is known is where it is in its
- *		file, and whether that goes on from the last one.
+ *	memory	cost_estimate(), when a page becomes dirty.  Prompt: it isn't known yet where on
+ *		the device the page will be, or whether it will be overwritten, deleted or
+ *		written beside others.  Its place in the file is known, and whether that
+ *		continues from the last dirty data.
  *	block	cost_request(), when a request is dispatched.  Accurate: the place is
  *		known, and what the file system adds is a request as well.
  *
- * An estimate is charged at once and taken back when its page is written or freed:
- * struct cost_pending says how much that is.  What was really written is charged by
- * its requests.  So a charge is early as long as it must be guessed, and right in
- * the end, and what was charged in advance is given back to the byte.
+ * An estimate is charged at once, and taken back when its page is written or freed: struct
+ * cost_pending has its amount.  What was really written is charged by its requests.  So a charge
+ * is an estimate at first and accurate in the end, and the estimate is given back to the byte.
  *
- * Parameters are given, by the knob "costs" of each policy, not learned: figures of a
- * datasheet, or of some minutes of fio, as for the kernel's io.cost.  A model that
- * learned from completions would charge the same request differently from one minute
- * to the next, could be taught wrong by a tenant who queues deeply, and no experiment
- * would repeat.
+ * Parameters are given, by the knob "costs" of each policy, and not learned.  They are figures of
+ * a datasheet, or of some minutes of fio, as for the kernel's io.cost.  A model that learned from
+ * completions would charge the same request differently from one minute to the next.  A tenant
+ * with a deep queue could mislead it, and no experiment could be repeated.
  *
  * What the models leave out, and why:
  *
- *	zones	Near the hub a disk transfers half as fast.  A byte is a byte wherever
- *		the file system put it: else the share of who has the inner tracks
- *		would be smaller, and shares of throughput are what is promised.
+ *	zones	Near the hub a disk transfers half as fast.  A byte costs the same wherever the
+ *		file system put it.  Otherwise a tenant with the inner tracks would get fewer
+ *		bytes, and shares of throughput are what is promised.
  *	queues	A disk that has many requests at once serves them in a better order:
  *		the simulated one does 168 random reads a second at depth 32 and 76
- *		one by one.  The order here is that of dispatch, so random requests in
- *		a deep queue seem up to 2.2 times as dear as they are.
- *	cells	What garbage collection costs is in the given figure of random writes,
- *		by their number.  Where it goes by bytes, as on the simulated drive,
- *		random writes of 32 KiB are 2.2 times as dear as they seem here.
+ *		one by one.  The order here is that of dispatch, so random requests in a deep
+ *		queue are charged up to 2.2 times what they cost.
+ *	cells	The cost of garbage collection is in the given figure of random writes, by their
+ *		number.  On a drive where it depends on bytes, as on the simulated one, random
+ *		writes of 32 KiB cost 2.2 times what is charged here.
  *
  * Locking: a model never changes after cost_init().  Calls on a device's cursor and on
  * a cost_pending are serialised by the caller.  A file's cursor may be used by several
@@ -47,7 +45,7 @@
 #include "shim.h"
 
 /*
- * No request costs more: 4 GiB written to a device that writes 256 times slower than
+ * An upper bound of a request's cost: 4 GiB written to a device that writes 256 times slower than
  * it reads, with the longest seek and flush that cost_init() allows.
  */
 #define COST_MAX BIT_ULL(42)
@@ -85,15 +83,15 @@ struct cost_device {
 };
 
 /**
- * struct cost_model - the same, as normalised bytes
+ * struct cost_model - the parameters of struct cost_device, as normalised bytes
  * @kind: of the device
  * @capacity: in units of 2^@shift bytes, so that it is below 2^31
  * @shift: see @capacity
  * @write_part: a byte written, in 1024ths of one read
- * @command: COST_FLASH: a command of an operation, whatever its size
- * @near: COST_ROTATING: the shortest way to another track, and half a turn
- * @range: COST_ROTATING: what the longest way is more
- * @flush: a flush
+ * @command: COST_FLASH: what a command of each operation costs, whatever its size
+ * @near: COST_ROTATING: the shortest seek to another track, and half a revolution
+ * @range: COST_ROTATING: what the longest seek costs beyond the shortest
+ * @flush: what a flush costs
  * @read_mbps: 10^6 bytes a second
  */
 struct cost_model {
@@ -134,8 +132,8 @@ struct cost_io {
 
 /**
  * struct cost_pending - what an account was charged in advance
- * @bytes: dirty, neither written nor freed yet
- * @cost: what their estimates were, all together
+ * @bytes: dirty bytes, neither written nor freed yet
+ * @cost: sum of their estimates
  */
 struct cost_pending {
 	u64 bytes;
@@ -143,13 +141,13 @@ struct cost_pending {
 };
 
 /**
- * struct cost_log - what a log's writes cost besides what is logged: ways, flushes, and its own
- * @rest: all of that, lately
+ * struct cost_log - what a log's writes cost besides the logged data: seeks, flushes, its own bytes
+ * @rest: that cost, lately
  * @demands: how often something was made durable, lately
- * @debt: all of that, less what was paid
- * @fresh: something was to be made durable since the last commit
- * @pooled: before this one, so that who wanted it pays for it
- * @own: bytes of this one that are the log's own, and still to be written
+ * @debt: all of that cost, less what demands have paid
+ * @fresh: there was a demand since the last commit
+ * @pooled: there was one before this commit, so that demands pay for it
+ * @own: bytes of this commit that are the log's own, and still to be written
  */
 struct cost_log {
 	u64 rest;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a device's I/O costs, as an administrator says: the knob "costs" of each policy.
+ * What a device's I/O costs, as set by an administrator: the knob "costs" of each policy.
  *
- * It has the parameters of struct cost_device, as "kind=flash read_mbps=250 …" in one line.  What
- * is written may name some of them: the others stay, but for another kind, which begins with its
- * own defaults.  All of it is taken, or nothing.
+ * It has the parameters of struct cost_device, as "kind=flash read_mbps=250 …" in one line.  A
+ * write may name some of them.  The others stay as they are, unless the kind changes: then they
+ * become that kind's defaults.  A write takes effect as a whole or not at all.
  *
- * A device has two models, of which one is used.  Whoever uses it has preemption off, a spinlock or
- * RCU; the other is filled in, takes its place, and is free once nobody uses the first any more.
+ * A device has two models, of which one is used.  Its users have preemption off, a spinlock or RCU.
+ * The other one is filled in and takes its place.  The first is free once it has no user any more.
  */
 #include "device.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What Split-Deadline decided, and foretold. */
+/* What Split-Deadline decided and predicted. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM sluice
 
@@ -9,7 +9,7 @@
 #include <linux/blkdev.h>
 #include <linux/tracepoint.h>
 
-/* An account's fsync has come, with dirty data that will take so long, and is held or not: ns. */
+/* An account's fsync has come; its deadline and the time for its dirty data, ns; is it held? */
 TRACE_EVENT(deadline_fsync,
 	TP_PROTO(struct request_queue *q, unsigned int account, bool held, u64 deadline, u64 data),
 	TP_ARGS(q, account, held, deadline, data),
@@ -32,7 +32,7 @@ TRACE_EVENT(deadline_fsync,
 		  __entry->data)
 );
 
-/* A read has come: its first sector, how long it may take: ns. */
+/* A read has come: its first sector, and its deadline, ns. */
 TRACE_EVENT(deadline_read,
 	TP_PROTO(struct request_queue *q, sector_t sector, u64 deadline),
 	TP_ARGS(q, sector, deadline),
@@ -50,7 +50,7 @@ TRACE_EVENT(deadline_read,
 		  (u64)__entry->sector, __entry->deadline)
 );
 
-/* An fsync is done: what it took since it was let go, and was to take: ns. */
+/* An fsync is done: the time since it was let go, and its forecast, ns. */
 TRACE_EVENT(deadline_done,
 	TP_PROTO(struct request_queue *q, unsigned int account, u64 taken, u64 predicted),
 	TP_ARGS(q, account, taken, predicted),
@@ -70,7 +70,7 @@ TRACE_EVENT(deadline_done,
 		  MINOR(__entry->dev), __entry->account, __entry->taken, __entry->predicted)
 );
 
-/* The device has flushed its cache: what it took, and what it was to be busy with before: ns. */
+/* The device has flushed its cache: how long that took, and the load before it, ns. */
 TRACE_EVENT(deadline_flush,
 	TP_PROTO(struct request_queue *q, u64 taken, u64 load),
 	TP_ARGS(q, taken, load),

@@ -2,40 +2,40 @@
 /*
  * Split-Deadline: reads and fsyncs that are done in time
  *
- * Each read, and each fsync, is due a while after it came: its open file's deadline, its
- * cgroup's io.sluice.deadline, or else the knob's.  Deadlines of about the same length are a
- * class, and what a class is promised is kept from all that has more time: the shortest
- * deadline first, and for the others what it leaves.  So who asks for too much, or is late,
- * does no harm to who has less time than he.
+ * Each read, and each fsync, has a deadline: that of its open file, else its cgroup's
+ * io.sluice.deadline, else the knob's.  Deadlines of about the same length form a class.  The
+ * time promised to a class is kept from all classes with longer deadlines: the shortest deadline
+ * comes first, the others get what it leaves.  So a request that is late, or whose deadline cannot
+ * be met, never delays one with a shorter deadline.
  *
- *	location	While nothing is about to expire requests go by their place, in
- *			batches, reads before writes but not for ever.
- *	expiring	What must go soon to be done in time goes first: a read, or a write
- *			that an fsync waits for, which has no more time than what the device
- *			is busy with, and twice what comes after it, will take.
- *	load		A disk has a write cache, which an fsync's flush has to wait for: of
- *			what has more time the device is given only so much that a flush at
- *			any moment still leaves the shorter fsync, now or soon, the time it
- *			needs.  While the cache is flushed nothing is added to it.
- *	log		A commit goes before all else, whoever began it, and so does metadata
- *			that somebody waits for, what is read with a handle of the journal,
- *			and what is swapped out: others may need it.
- *	fsync		One with more dirty data than can be written in the time that
- *			shorter ones leave is held at its gate.  Its file is written back a
- *			part at a time, without a commit that others would wait for, until
- *			what is left fits, or its own time is over.
+ *	location	While nothing is about to expire, requests are dispatched by location, in
+ *			batches.  Reads go before writes, but cannot starve them.
+ *	expiring	A read, or a write that an fsync waits for, goes first when little time
+ *			is left before its deadline: no more than the device needs for what it
+ *			has already, plus twice what a read or an fsync needs.
+ *	load		An fsync's flush has to wait for the disk's write cache.  So the device
+ *			is given only as much I/O with longer deadlines as leaves a shorter
+ *			fsync, now or soon, the time it needs.  During a flush it gets none.
+ *	log		A commit goes before all else, whichever process began it.  So do metadata
+ *			writes that a process waits for, reads made with a journal handle, and
+ *			what is swapped out: other processes may need them.
+ *	fsync		An fsync is held at its gate if it has more dirty data than can be
+ *			written in the time that shorter deadlines leave.  Its file is written
+ *			back in parts, without a commit that others would wait for, until the
+ *			rest fits or the fsync has no time left to wait.
  *
  * What an fsync will need is learned (forecast.h), and compared with what it took.  A deadline
- * shorter than the device needs can't be kept: it counts as a sixteenth more than that.
+ * shorter than the device needs can't be kept: it is replaced by 17/16 of what the device needs.
  *
- * The page cache's own writeback has no deadline.  It goes by location, as the load allows.
- * With own_writeback off it is the kernel's: it goes whenever there is some, as in the paper's
- * Split-Pdflush, and who has more data dirty than fits into the time that shorter deadlines
- * than his leave is held at his next write.
+ * Writeback by the page cache has no deadline.  It goes by location, as the load allows.  With
+ * own_writeback off the kernel's writeback is dispatched as it comes, as in the paper's
+ * Split-Pdflush.  A process is then held at its next write when its account's dirty data does not
+ * fit into the time that shorter deadlines leave.
  *
- * Progress: where a short fsync waits for what is held back for its sake, as for data whose
- * blocks its commit has, the device is idle, and what came first goes, one by one.  What has
- * waited for DL_OLD_MS goes, one request in DL_OLD_EVERY_MS, whoever has less time.
+ * Progress: a short fsync may wait for something that is held back for its sake, such as data
+ * whose blocks are in its commit.  The device is then idle, and held-back requests go one by one,
+ * the oldest first.  A request that has waited for DL_OLD_MS goes even if shorter deadlines wait,
+ * one in DL_OLD_EVERY_MS.
  *
  * Source: the split-level paper, section 5.2; its code had no queue of fsyncs' deadlines.
  * docs/split-deadline.md has the model, and where it departs from the paper.
@@ -54,78 +54,78 @@
 #define CREATE_TRACE_POINTS
 #include "deadline-trace.h"
 
-/* Who asks for nothing: the paper's Table 3 has these for the big fsyncs of a disk, of flash. */
+/* Default fsync deadlines: those of the big fsyncs in the paper's Table 3, on disk and on flash. */
 #define DL_FSYNC_DISK_MS 6000
 #define DL_FSYNC_FLASH_MS 100
-/* Reads go before them. */
+/* Default read deadlines: shorter, so that reads go before fsyncs. */
 #define DL_READ_DISK_MS 500
 #define DL_READ_FLASH_MS 50
 #define DL_MS_MAX 60000
 
-/* Times are kept in units of 65 us, classes are powers of two of them: 2^20 are a minute. */
+/* Times are in units of 65 us; a class is a power of two of units: 2^20 units are 69 seconds. */
 #define DL_UNIT_BITS 16
 #define DL_CLASSES 21
 #define DL_NO_CLASS (DL_CLASSES - 1)
 
-/* What is to be done in so many times what it needs goes at once. */
+/* A request is expiring when its slack, beyond the load, is at most this many times its need. */
 #define DL_EARLY 2
 
-/* What the device can't do sooner may take this part more, which is what others have. */
+/* A deadline that can't be met is extended by this part of what the device needs, for others. */
 #define DL_OTHERS_TIME 16
 
-/* Of what a read takes this part is new. */
+/* A new value has this weight (1/8) in the mean read time; values have a maximum. */
 #define DL_READ_MEAN 8
 #define DL_READ_MOST_NS ((u64)NSEC_PER_SEC)
 
-/* Whoever had an fsync, or a read, so lately may have the next one at any moment. */
+/* A class that had an fsync, or a read, within this time may have the next one at any moment. */
 #define DL_SOON_NS (10 * (u64)NSEC_PER_SEC)
 
-/* So many requests of a direction go by their place before others are thought of. */
+/* Requests of a direction in a batch: so many go by location before other choices are made. */
 #define DL_BATCH 16
 
-/* Batches of reads that go before one of writes. */
+/* Batches of reads that go before one of writes, while writes wait. */
 #define DL_STARVED 2
 
-/* What is held back goes after all if the device has been idle for so long. */
+/* Held-back requests go anyway when the device has been idle for this long. */
 #define DL_IDLE_NS (8 * NSEC_PER_MSEC)
 
-/* Requests that wait for the load are looked at again after no more, no less. */
+/* Bounds of the time after which requests that wait for the load are looked at again. */
 #define DL_WAIT_MOST_NS (4 * NSEC_PER_MSEC)
 #define DL_WAIT_LEAST_NS (100 * NSEC_PER_USEC)
 
-/* What has waited for so long goes, whoever has less time, one request in each such while. */
+/* A request that has waited for this long goes despite shorter deadlines, one in each interval. */
 #define DL_OLD_MS 1000
 #define DL_OLD_EVERY_MS 50
 
-/* A flush of which no end is seen has been lost. */
+/* A flush whose end isn't seen within this time is taken for lost. */
 #define DL_FLUSH_MOST_NS (5 * (u64)NSEC_PER_SEC)
 
-/* An fsync's dirty pages are counted as it comes: if there are more, the rest is estimated. */
+/* Dirty pages of an fsync that are counted when it comes; the rest is estimated. */
 #define DL_PAGES 1024U
 
 /*
- * In a tick so many held fsyncs, and writes, are told that they are held, and looked at, of a file
- * so many pages; the others in the next ticks.  Interrupts are off: that is a tenth of a
- * millisecond at most.
+ * Per tick, for fsyncs and for writes: held calls that are told that they are held, calls whose
+ * files are looked at, and pages counted of a file.  The others follow in the next ticks.
+ * Interrupts are off meanwhile: a tenth of a millisecond at most.
  */
 #define DL_KEEPS 64U
 #define DL_LOOKS 4U
 #define DL_TICK_PAGES 256U
 
-/* The fsyncs of a class whose data may be looked for; of more the forecast learns less. */
+/* Fsyncs of a class among which a write's fsync is searched; beyond, the forecast learns less. */
 #define DL_FSYNCS 8
 
-/* An fsync's data may take this part of what others leave: the rest is for what they find. */
+/* An fsync's data may take this part of what others leave: the rest covers what they find. */
 #define DL_FIT 2
 
-/* A part of a file that is written back at a time, pages. */
+/* Bounds of the part of a file that is written back at a time, pages. */
 #define DL_PART_LEAST 4U
 #define DL_PART_MOST 256U
 
-/* So many times what the device may have of a file is written back at a time. */
+/* So many times what the device may get of a file is written back, to choose from by location. */
 #define DL_CHOICE 4
 
-/* Of the tags, the page cache leaves this part to others, and who has more time that. */
+/* Parts of the tags kept free: from the page cache, and from requests with longer deadlines. */
 #define DL_CACHE_PART 2
 #define DL_OTHERS_PART 4
 
@@ -145,8 +145,8 @@ enum { DL_READS, DL_WRITES, DL_DIRS };
  * struct dl_fsync - an fsync or sync that is inside, or held
  * @node: in its class's list
  * @class: of its deadline
- * @due_ns: when it is to be done
- * @forecast: as of when it was let go; began_ns is 0 before
+ * @due_ns: its deadline, as a time
+ * @forecast: as of when it was let go; its began_ns is 0 before that
  */
 struct dl_fsync {
 	struct list_head node;
@@ -159,8 +159,8 @@ struct dl_fsync {
  * struct dl_class - deadlines of about the same length
  * @set: requests with such a deadline, by direction
  * @fsyncs: in the order in which they came
- * @deadline_ns: the last one that was asked for
- * @seen_ns: when that was; 0: never
+ * @deadline_ns: the deadline last asked for, of reads and of fsyncs
+ * @seen_ns: when it was last asked for; 0: never
  */
 struct dl_class {
 	struct rq_set set[DL_DIRS];
@@ -171,39 +171,39 @@ struct dl_class {
 
 /**
  * struct dl_data - one queue's scheduler
- * @lock: guards all that follows, unless it says otherwise; taken from any context, and
- *	  last of all but what wakes a task, and the framework's ledger
+ * @lock: guards all that follows, unless stated otherwise; taken from any context.  Only locks
+ *	  that wake a task, and that of the framework's ledger, are taken inside it
  * @q: the queue
  * @device: for split.h's functions
- * @urgent: what no policy may delay: flushes, what was dispatched before, the log; in order
- * @class: the last one has no deadline
+ * @urgent: requests that no policy may delay, in order: flushes, requeued requests, the log
+ * @class: by length of the deadline; the last one has no deadline
  * @queued: requests in the classes; read without the lock
  * @dir: direction of the batch
- * @batch: how many of it have gone
- * @expired: class for which the batch began: only shorter ones may interrupt it
- * @starved: batches of reads while writes were there
+ * @batch: how many requests of it have gone
+ * @expired: class of the expired request that began the batch: only shorter ones may interrupt it
+ * @starved: batches of reads dispatched while writes waited
  * @next: sector where the last request of the direction ended
  * @forecast: what an fsync needs
- * @read_ns: what a read takes from when the driver has it, a moving mean; changes without the
+ * @read_ns: mean time of a read from its dispatch to its completion; changes without the
  *	     lock
  * @cost: what split_dispatch() has charged so far
  * @flushing: flushes that the device does
  * @issued: requests that the driver has; changes without the lock
- * @touched_ns: when the device was last given something, or was done with it; likewise
- * @alive: classes with requests, or a deadline now or a moment ago; read without the lock
- * @looked: jiffies when that was last seen to
- * @stuck: who has less time waits for what was held back for his sake
- * @old: jiffies when something went since it was old
- * @holding: what waits is held back; read without the lock
- * @timer: ends that
- * @held: fsyncs
+ * @touched_ns: time of the device's last dispatch, completion or flush; changes without the lock
+ * @alive: classes with requests, or with a deadline now or recently; read without the lock
+ * @looked: jiffies when @alive was last reviewed
+ * @stuck: a short deadline waits for something that was held back for its sake
+ * @old: jiffies when a request was last dispatched because of its age
+ * @holding: waiting requests are held back; read without the lock
+ * @timer: ends @holding
+ * @held: held fsyncs
  * @writers: held writes
- * @tick: looks at them
+ * @tick: looks at held calls
  * @read_deadline: ms; knobs are read and written without the lock
  * @fsync_deadline: ms
- * @own_writeback: 0: writeback goes as the kernel begins it, and writes are held
+ * @own_writeback: 0: the kernel's writeback is dispatched as it comes, and writes are held
  * @listener: hears of files with a deadline of their reads
- * @files_read: there are some; read without the lock
+ * @files_read: there are such files; read without the lock
  */
 struct dl_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -241,7 +241,7 @@ struct dl_data {
 
 /* Deadlines */
 
-/* How long a read or fsync may take of who has no deadline of his own. */
+/* How long a read or fsync may take without a deadline of its cgroup or file: the knob's. */
 static unsigned int dl_otherwise_us(const struct dl_data *dl, enum cause_deadline what)
 {
 	const unsigned int *knob = what == CAUSE_READ ? &dl->read_deadline : &dl->fsync_deadline;
@@ -249,7 +249,7 @@ static unsigned int dl_otherwise_us(const struct dl_data *dl, enum cause_deadlin
 	return READ_ONCE(*knob) * USEC_PER_MSEC;
 }
 
-/* How long an account's read or fsync may take; that of a file, if it isn't NULL. */
+/* How long an account's read or fsync may take; @file's deadline has precedence, unless NULL. */
 static u64 dl_deadline_ns(const struct dl_data *dl, const struct split_account *account,
 			  enum cause_deadline what, const struct file *file)
 {
@@ -263,13 +263,13 @@ static unsigned int dl_class_of(u64 deadline_ns)
 	return ilog2(deadline_ns >> DL_UNIT_BITS | 1);
 }
 
-/* What the device needs for a read or an fsync, and nothing else. */
+/* What the device needs for one read or one fsync while it has nothing else to do. */
 static u64 dl_need_ns(const struct dl_data *dl, enum cause_deadline what)
 {
 	return what == CAUSE_READ ? READ_ONCE(dl->read_ns) : forecast_need(&dl->forecast);
 }
 
-/* A deadline that the device can keep, and leaves something to others. */
+/* The nearest deadline that the device can keep while it leaves some time to others. */
 static u64 dl_possible_ns(const struct dl_data *dl, enum cause_deadline what, u64 deadline_ns)
 {
 	u64 need = dl_need_ns(dl, what);
@@ -283,7 +283,7 @@ static void dl_enliven(struct dl_data *dl, unsigned int class)
 	WRITE_ONCE(dl->alive, dl->alive | BIT(class));
 }
 
-/* Somebody asks for a deadline. */
+/* A deadline was asked for. */
 static void dl_note_deadline(struct dl_data *dl, unsigned int class, enum cause_deadline what,
 			     u64 deadline_ns, u64 now_ns)
 {
@@ -309,7 +309,7 @@ static bool dl_is_alive(const struct dl_class *class, u64 now_ns)
 	       dl_is_soon(class, CAUSE_READ, now_ns) || dl_is_soon(class, CAUSE_FSYNC, now_ns);
 }
 
-/* Once a tick the classes are forgotten that nobody has needed for a while. */
+/* Once a tick, forgets the classes that have not been used recently. */
 static void dl_forget(struct dl_data *dl, u64 now_ns)
 {
 	unsigned long alive = dl->alive;
@@ -323,7 +323,7 @@ static void dl_forget(struct dl_data *dl, u64 now_ns)
 			WRITE_ONCE(dl->alive, dl->alive & ~BIT(i));
 }
 
-/* When a request is due; of one that the driver has, when that got it. */
+/* When a request is due; of an issued request, when the driver got it. */
 static u64 dl_due_ns(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] >> (DL_STATE_BITS + DL_CLASS_BITS) << DL_UNIT_BITS;
@@ -346,7 +346,7 @@ static void dl_put(struct request *rq, enum dl_state state, unsigned int class, 
 	rq->elv.priv[1] = (void *)((units << DL_CLASS_BITS | class) << DL_STATE_BITS | state);
 }
 
-/* What a class leaves of the device's time to those that have more, each time. */
+/* How much device time a class leaves to longer ones, at each of its next reads or fsyncs. */
 static s64 dl_leaves_next(const struct dl_data *dl, const struct dl_class *class,
 			  enum cause_deadline what, u64 now_ns)
 {
@@ -355,7 +355,7 @@ static s64 dl_leaves_next(const struct dl_data *dl, const struct dl_class *class
 	return dl_possible_ns(dl, what, class->deadline_ns[what]) - dl_need_ns(dl, what);
 }
 
-/* The same for what it has now: until when, from now on, that can wait. */
+/* The same for what a class has now: for how long its reads or fsyncs can still be put off. */
 static s64 dl_leaves_of(const struct dl_data *dl, const struct dl_class *class,
 			enum cause_deadline what, u64 now_ns)
 {
@@ -380,7 +380,7 @@ static s64 dl_leaves(const struct dl_data *dl, const struct dl_class *class, u64
 		   dl_leaves_of(dl, class, CAUSE_FSYNC, now_ns));
 }
 
-/* What all classes shorter than one leave to it; S64_MAX: there is none. */
+/* The time that all classes shorter than @class leave to it; S64_MAX: there is none. */
 static s64 dl_left_to(const struct dl_data *dl, unsigned int class, u64 now_ns)
 {
 	s64 left = S64_MAX;
@@ -391,7 +391,7 @@ static s64 dl_left_to(const struct dl_data *dl, unsigned int class, u64 now_ns)
 	return left;
 }
 
-/* What an fsync's data may take of that, each time that they have an fsync or read. */
+/* How much of that time an fsync's data may take, each time a shorter class has a read or fsync. */
 static s64 dl_left_next(const struct dl_data *dl, unsigned int class, u64 now_ns)
 {
 	s64 left = S64_MAX;
@@ -406,7 +406,7 @@ static s64 dl_left_next(const struct dl_data *dl, unsigned int class, u64 now_ns
 
 /* Fsyncs */
 
-/* What was held back is looked at again, and so are the tags: some may be for others. */
+/* Held-back requests are looked at again, and so are tasks that wait for tags. */
 static void dl_run(struct dl_data *dl)
 {
 	if (READ_ONCE(dl->holding)) {
@@ -422,7 +422,7 @@ static u64 dl_data_ns(const struct dl_data *dl, const struct split_dirt *dirt)
 	return forecast_time(&dl->forecast, split_cost_ns(dl->device, dirt->cost));
 }
 
-/* Whether an fsync with so much dirty data would take others' time, and has time itself. */
+/* Whether so much dirty data would take the time of shorter deadlines, and the fsync can wait. */
 static bool dl_must_hold(const struct dl_data *dl, const struct dl_fsync *fsync, u64 data_ns,
 			 u64 now_ns)
 {
@@ -432,8 +432,8 @@ static bool dl_must_hold(const struct dl_data *dl, const struct dl_fsync *fsync,
 }
 
 /*
- * A call's private number is its fsync; or a write's class, or how long a read may take, with
- * what it is in the low bits.
+ * A call's private number: an fsync's address; or a write's class or a read's deadline, shifted.
+ * The low bits say which it is.
  */
 enum { DL_CALL_FSYNC, DL_CALL_WRITE, DL_CALL_READ, DL_CALL_BITS = 2 };
 
@@ -457,7 +457,7 @@ static unsigned int dl_class_of_write(const struct split_call *call)
 	return call->private >> DL_CALL_BITS;
 }
 
-/* How long the read may take whose file the current task reads; 0: as long as its cgroup's. */
+/* The deadline of the file that the current task reads; 0: the cgroup's deadline applies. */
 static u64 dl_read_ns_of_task(const struct dl_data *dl)
 {
 	u64 private = 0;
@@ -468,7 +468,7 @@ static u64 dl_read_ns_of_task(const struct dl_data *dl)
 	return private >> DL_CALL_BITS;
 }
 
-/* Whether what a writer has dirty would take others' time as soon as the kernel wrote it. */
+/* Whether writeback of the account's dirty data would take the time of shorter deadlines. */
 static bool dl_is_too_dirty(const struct dl_data *dl, const struct split_call *call, u64 now_ns)
 {
 	u64 expected = READ_ONCE(dl->own_writeback) ? 0 : split_expected(call);
@@ -498,7 +498,7 @@ static void dl_hold(struct dl_data *dl, struct split_call *call)
 	list_add_tail(&call->node, call->kind == SPLIT_WRITE ? &dl->writers : &dl->held);
 }
 
-/* Where there is no memory for its place the fsync has no deadline. */
+/* Without memory for its struct dl_fsync, an fsync has no deadline. */
 static struct dl_fsync *dl_new_fsync(struct dl_data *dl, u64 deadline_ns, u64 now_ns)
 {
 	struct dl_fsync *fsync = kzalloc(sizeof(*fsync), GFP_NOWAIT | __GFP_NOWARN);
@@ -512,7 +512,7 @@ static struct dl_fsync *dl_new_fsync(struct dl_data *dl, u64 deadline_ns, u64 no
 	return fsync;
 }
 
-/* A write to the page cache: what is dirty anyway costs nothing. */
+/* A write to the page cache; one to pages that are dirty already costs nothing. */
 static bool dl_enter_write(struct dl_data *dl, struct split_call *call)
 {
 	u64 deadline_ns = dl_deadline_ns(dl, call->account, CAUSE_FSYNC, call->file);
@@ -528,7 +528,7 @@ static bool dl_enter_write(struct dl_data *dl, struct split_call *call)
 	return !hold;
 }
 
-/* A read isn't held: its file's deadline, if it has one, is for its requests. */
+/* A read isn't held; its file's deadline, if any, is for its requests. */
 static bool dl_enter_read(struct dl_data *dl, struct split_call *call)
 {
 	u64 deadline_ns = 0;
@@ -617,7 +617,7 @@ static bool dl_is_flushing(const struct dl_data *dl, u64 now_ns)
 	return dl->flushing && now_ns < dl->forecast.began_ns + DL_FLUSH_MOST_NS;
 }
 
-/* Several at a time are one, for the forecast. */
+/* Overlapping flushes count as one for the forecast. */
 static void dl_begin_flush(struct dl_data *dl, u64 now_ns)
 {
 	if (!dl_is_flushing(dl, now_ns)) {
@@ -636,7 +636,7 @@ static void dl_end_flush(struct dl_data *dl, u64 now_ns)
 	forecast_flushed(&dl->forecast, now_ns);
 }
 
-/* It was given back by the driver: what it took is nothing to be learned. */
+/* The driver gave the flush back: nothing is learned from the time that it took. */
 static void dl_forget_flush(struct dl_data *dl)
 {
 	dl->flushing -= !!dl->flushing;
@@ -682,8 +682,8 @@ static const struct split_ops dl_ops = {
 /* Held calls */
 
 /*
- * So much of a file that what is written is done in the time that others leave; where it waits
- * for that anyway, enough to choose from by location.
+ * How many pages of a file to write back: as many as can be written in the time that others leave.
+ * Where the requests have to wait for that time anyway, more, to choose from by location.
  */
 static unsigned int dl_part(const struct dl_data *dl, const struct split_dirt *dirt, u64 data_ns,
 			    u64 left)
@@ -707,7 +707,7 @@ static void dl_let_go(struct dl_data *dl, struct split_call *call, const struct 
 	split_let_go(call);
 }
 
-/* Whether a call may not be held any longer: an fsync's own time is over, a write is old. */
+/* Whether a call may not be held any longer: an fsync's time is nearly over, a write is old. */
 static bool dl_is_due(const struct dl_data *dl, const struct split_call *call, u64 now_ns)
 {
 	const struct dl_fsync *fsync = dl_fsync_of(call->private);
@@ -738,7 +738,7 @@ static void dl_look_at(struct dl_data *dl, struct split_call *call)
 		split_write_back(call, part);
 }
 
-/* Those that were looked at last come last. */
+/* Looks at some held calls in turn: those that were looked at last come last. */
 static void dl_look(struct dl_data *dl, struct list_head *held)
 {
 	const struct split_call *first = NULL;
@@ -778,13 +778,13 @@ static void dl_tick(struct timer_list *timer)
 
 /* Dispatch */
 
-/* What a class is given now doesn't take the time of shorter ones. */
+/* Whether a class can be given something now without taking the time of shorter ones. */
 static bool dl_may_go(const struct dl_data *dl, s64 left, u64 load_ns, u64 now_ns)
 {
 	return left == S64_MAX || (!dl_is_flushing(dl, now_ns) && (s64)load_ns < left);
 }
 
-/* The oldest request that must go at once, of the classes before one. */
+/* The oldest expiring request of the shortest class; within a batch, of classes below @expired. */
 static struct request *dl_expiring(const struct dl_data *dl, u64 load_ns, u64 now_ns)
 {
 	unsigned int i, dir, end = dl->batch < DL_BATCH ? dl->expired : DL_NO_CLASS;
@@ -805,15 +805,15 @@ static struct request *dl_expiring(const struct dl_data *dl, u64 load_ns, u64 no
 	return NULL;
 }
 
-/* How far a request is ahead of a place, going round at the end. */
+/* How far a request is ahead of a sector; it wraps around at the end. */
 static sector_t dl_way(const struct request *rq, sector_t from)
 {
 	return blk_rq_pos(rq) - from;
 }
 
 /*
- * The next one by location of a direction that may go.  What the kernel writes back, the last
- * of all, may if that isn't ours, unless somebody with a deadline must wait.
+ * The next request of a direction by location, of classes that may go.  With own_writeback off,
+ * writeback, which is the last class, may go too, unless a class with a deadline must wait.
  */
 static struct request *dl_nearest(struct dl_data *dl, unsigned int dir, u64 load_ns, u64 now_ns)
 {
@@ -860,7 +860,7 @@ static struct request *dl_by_location(struct dl_data *dl, u64 load_ns, u64 now_n
 	return write;
 }
 
-/* What came first, of all that waits. */
+/* The oldest of all waiting requests. */
 static struct request *dl_oldest(const struct dl_data *dl)
 {
 	struct request *oldest = NULL, *rq;
@@ -878,7 +878,7 @@ static struct request *dl_oldest(const struct dl_data *dl)
 	return oldest;
 }
 
-/* Nobody may go, and nothing happens: somebody waits for what is held back. */
+/* No class may go and the device is idle: a short deadline waits for what is held back. */
 static struct request *dl_stuck(struct dl_data *dl, u64 now_ns)
 {
 	if (atomic_read(&dl->issued) || dl_is_flushing(dl, now_ns) ||
@@ -889,7 +889,7 @@ static struct request *dl_stuck(struct dl_data *dl, u64 now_ns)
 	return dl_oldest(dl);
 }
 
-/* Somebody has waited for long enough, whoever has less time. */
+/* A request that has waited for long enough goes despite shorter deadlines. */
 static struct request *dl_old(struct dl_data *dl)
 {
 	struct request *rq;
@@ -909,7 +909,7 @@ static void dl_hold_back(struct dl_data *dl, u64 load_ns, u64 now_ns)
 	s64 wait = (s64)load_ns - max(left, 0LL);
 
 	wait = clamp_t(s64, left > 0 ? wait : DL_WAIT_MOST_NS, DL_WAIT_LEAST_NS, DL_WAIT_MOST_NS);
-	/* Said before, since the timer may fire on another CPU at once. */
+	/* Set before, since the timer may fire on another CPU at once. */
 	WRITE_ONCE(dl->holding, true);
 	hrtimer_start(&dl->timer, ns_to_ktime(wait), HRTIMER_MODE_REL);
 }
@@ -958,14 +958,14 @@ static struct request *dl_take_waiting(struct dl_data *dl, u64 now_ns)
 	return NULL;
 }
 
-/* Whether there is somebody with less time than a request has, who doesn't wait for it. */
+/* Whether a request delays a shorter class, which doesn't wait for it. */
 static bool dl_is_load(const struct dl_data *dl, const struct request *rq)
 {
 	return rq->rq_flags & SLUICE_RQF_SCHED && dl_state(rq) == DL_WAITING &&
 	       dl->alive & (BIT(dl_class_of_request(rq)) - 1);
 }
 
-/* An fsync's data goes: what that waited for is nothing to be learned. */
+/* An fsync's data is dispatched: nothing is learned from the time that the data waited here. */
 static void dl_note_gone(struct dl_data *dl, const struct request *rq, u64 now_ns)
 {
 	struct dl_fsync *fsync;
@@ -979,7 +979,7 @@ static void dl_note_gone(struct dl_data *dl, const struct request *rq, u64 now_n
 	}
 }
 
-/* A request goes to the driver: the device will be busy with it. */
+/* A request goes to the driver: it becomes part of the device's load. */
 static void dl_give(struct dl_data *dl, struct request *rq, u64 now_ns)
 {
 	dl->cost = 0;
@@ -1023,7 +1023,7 @@ static bool dl_has_work(struct blk_mq_hw_ctx *hctx)
 
 /* Requests, in the order of a request's life */
 
-/* The class of the current task's reads or fsyncs; without cgroups' settings all are alike. */
+/* The class of the current task's reads or fsyncs; the knob's unless a file or cgroup has one. */
 static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadline what)
 {
 	unsigned int otherwise = dl_otherwise_us(dl, what), us = otherwise;
@@ -1045,8 +1045,8 @@ static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadli
 }
 
 /*
- * Called without locks, before a tag is allocated.  What is held back has tags: who has less
- * time must find some.
+ * Called without locks, before a tag is allocated.  Requests that are held back keep their tags,
+ * so some tags are kept free for shorter deadlines.
  */
 static void dl_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -1069,14 +1069,14 @@ static void dl_prepare_request(struct request *rq)
 	rq->elv.priv[1] = NULL;
 }
 
-/* Who waits for a write: the fsync that the task is inside, or whoever writes past the cache. */
+/* Gives a write its deadline: of the fsync that the task is inside, or of the direct writer. */
 static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 {
 	u64 deadline_ns = READ_ONCE(dl->fsync_deadline) * NSEC_PER_MSEC;
 	struct dl_fsync *fsync;
 	u64 private = 0;
 
-	/* Whoever needs memory may wait for what is swapped out, a commit included. */
+	/* A task that needs memory, a commit included, may wait for what is swapped out. */
 	if (split_is_log(rq) || rq->cmd_flags & REQ_SWAP) {
 		dl_put(rq, DL_LOG, 0, 0);
 		return;
@@ -1096,8 +1096,8 @@ static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 }
 
 /*
- * Whether a commit may wait for what the current task reads: it has a handle, or reads metadata in
- * its fsync.
+ * Whether a commit may wait for what the current task reads: the task has a handle, or reads
+ * metadata inside an fsync.
  */
 static bool dl_is_awaited(const struct dl_data *dl, const struct request *rq)
 {
@@ -1107,7 +1107,7 @@ static bool dl_is_awaited(const struct dl_data *dl, const struct request *rq)
 				      split_inside(dl->device, &private) && dl_fsync_of(private));
 }
 
-/* Says by when a request is to be done.  Process context, under RCU. */
+/* Gives a request its class and deadline.  Process context, under RCU. */
 static void dl_sort(struct dl_data *dl, struct request *rq, u64 now_ns)
 {
 	u64 deadline_ns;
@@ -1172,7 +1172,7 @@ static void dl_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *lis
 	spin_unlock_irqrestore(&dl->lock, flags);
 }
 
-/* Two at once may lose what one of them has learned. */
+/* Without a lock: of two at once, one may overwrite what the other has learned. */
 static void dl_completed_request(struct request *rq, u64 now_ns)
 {
 	struct dl_data *dl = rq->q->elevator->elevator_data;
@@ -1238,7 +1238,7 @@ static void dl_init_classes(struct dl_data *dl)
 	}
 }
 
-/* The queue is frozen: no memory may be waited for that would have to be written to it. */
+/* The queue is frozen: an allocation must not wait for memory that is written back to it. */
 static struct dl_data *dl_alloc(struct request_queue *q)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -1284,7 +1284,7 @@ static int dl_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	cause_file_listen(&dl->listener);
 	dl_close_gates(dl);
 	sluice_may_limit_tags(q);
-	/* It would have who has less time wait behind others for leave to write. */
+	/* Writeback throttling would make short deadlines wait behind others before they write. */
 	sluice_disable_wbt(q, eq);
 	eq->elevator_data = dl;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -1297,7 +1297,7 @@ static void dl_check_books(const struct dl_data *dl)
 		     !list_empty(&dl->writers) || dl->queued || atomic_read(&dl->issued));
 }
 
-/* Calls that are inside will return without being heard of. */
+/* For calls that are still inside, leave() will not be called. */
 static void dl_free(struct dl_data *dl)
 {
 	struct dl_fsync *fsync, *next;
@@ -1337,7 +1337,7 @@ static ssize_t own_writeback_show(struct elevator_queue *eq, char *page)
 	return rq_knob_show(eq, offsetof(struct dl_data, own_writeback), page);
 }
 
-/* What is held goes, or what was held back, with the next look. */
+/* Held calls and held-back requests go with the next look at them. */
 static ssize_t own_writeback_store(struct elevator_queue *eq, const char *page, size_t count)
 {
 	ssize_t ret = rq_knob_store(eq, offsetof(struct dl_data, own_writeback), 0, 1, page, count);
@@ -1361,7 +1361,7 @@ static u64 dl_mean_us(u64 all_ns, u64 count)
 	return count ? div64_u64(all_ns, count * NSEC_PER_USEC) : 0;
 }
 
-/* debugfs .../sched/forecast: what has been learned, and how well it was foretold. */
+/* debugfs .../sched/forecast: what has been learned, and how good the forecasts were. */
 static int dl_forecast_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
@@ -1396,7 +1396,7 @@ static unsigned int dl_count(const struct list_head *list)
 	return count;
 }
 
-/* debugfs .../sched/classes: a line for each class that there is now. */
+/* debugfs .../sched/classes: a line for each class that is alive. */
 static int dl_classes_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;

@@ -6,8 +6,8 @@
  * A device is found by its queue, under RCU.  It stays until its last reference and a grace
  * period are over.
  *
- * What an account is expected to pay for its dirty data is in a ledger, by bytes and not by
- * pages: dirty data has one tag, and its parts are what the tag's members are charged.
+ * What an account is expected to pay for its dirty data is in a ledger, by bytes and not by pages:
+ * dirty data has one tag, and each member of the tag is charged its part.
  *
  * Source: the split-level paper, section 3.2.
  */
@@ -18,7 +18,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 
-/* Of a device that has none yet, bytes. */
+/* Capacity assumed for a device that has none yet, bytes. */
 #define SPLIT_CAPACITY BIT_ULL(40)
 
 struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS] __read_mostly;
@@ -42,7 +42,7 @@ static void split_release(struct percpu_ref *refs)
 	call_rcu(&device->rcu, split_device_free_rcu);
 }
 
-/* What a device's I/O costs, by what the kernel knows of it: an empty one may become any size. */
+/* Default costs, by what the kernel knows of the device: an empty one may become any size. */
 static int split_init_costs(struct split_device *device, struct request_queue *q)
 {
 	u64 capacity = get_capacity(q->disk) << SECTOR_SHIFT;
@@ -114,8 +114,8 @@ void split_device_add(struct split_device *device)
 }
 
 /**
- * split_device_remove() - have a device found no more
- * @device: after a grace period it is found no more; it goes with its last reference
+ * split_device_remove() - a device is not to be found by its queue any more
+ * @device: not found after a grace period; freed with its last reference
  */
 void split_device_remove(struct split_device *device)
 {
@@ -131,7 +131,7 @@ static bool split_is_heard(const struct split_device *device)
 	return READ_ONCE(device->state) == SPLIT_ATTACHED;
 }
 
-/* A new account's place in the ledger has nothing of the old one's. */
+/* A new account's ledger must not keep anything of the former account's. */
 static void split_open(struct split_ledger *ledger, const struct split_account *account)
 {
 	lockdep_assert_held(&ledger->lock);
@@ -140,11 +140,11 @@ static void split_open(struct split_ledger *ledger, const struct split_account *
 	ledger->tgid = account->tgid;
 	ledger->pending = (struct cost_pending){};
 	memset(ledger->bytes, 0, sizeof(ledger->bytes));
-	/* The rest is the account's wherever its cause is found. */
+	/* A reader that sees the cause finds the rest to be this account's. */
 	smp_store_release(&ledger->cause, account->cause);
 }
 
-/* The policy first: what is in the ledger may be settled at once. */
+/* Tells the policy first: once it is in the ledger it may be settled. */
 static void split_expect_part(struct split_device *device, u32 id, u64 bytes, u64 cost)
 {
 	struct split_account *account = split_account_of_id(id);
@@ -204,7 +204,7 @@ void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 cost)
 
 /**
  * split_settle() - data of a tag is submitted now, or was freed
- * @device: whither
+ * @device: where it is written to
  * @tag: held
  * @bytes: how much of what was expected
  *
@@ -265,7 +265,7 @@ void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use 
 }
 
 /**
- * split_pending() - what of an account is dirty
+ * split_pending() - how many bytes of an account are dirty, and their expected cost
  * @device: where it will be written
  * @account: the account
  *
@@ -307,7 +307,7 @@ u64 split_flush_cost(const struct split_device *device)
 EXPORT_SYMBOL_GPL(split_flush_cost);
 
 /**
- * split_commit() - what a journal of a device is given from now on is another commit
+ * split_commit() - what a device's journal is given from now on belongs to another commit
  * @device: that the journal is on
  * @own: how many bytes it has of its own
  *
@@ -323,12 +323,12 @@ void split_commit(struct split_device *device, u32 own)
 }
 
 /**
- * split_cost_of_log() - what of a journal's write is left to its causes
+ * split_cost_of_log() - the part of the cost of a journal's write that its causes pay
  * @device: where it is written
  * @bytes: how many
  * @cost: what the write costs
  *
- * In any context.  Return: the cost without what was paid for demands; see cost_log_written().
+ * In any context.  Return: the cost, less what demands have paid; see cost_log_written().
  */
 u64 split_cost_of_log(struct split_device *device, u32 bytes, u64 cost)
 {
@@ -359,7 +359,7 @@ u64 split_cost_of_demand(struct split_device *device)
 
 /* debugfs */
 
-/* A place whose account has gone is shown until another account gets it. */
+/* The ledger of an account that has gone is shown until another account gets its place. */
 static void split_place_show(const struct split_device *device, unsigned int id, struct seq_file *m)
 {
 	const struct split_ledger *ledger = &device->ledger[id];
@@ -396,9 +396,9 @@ void split_ledger_show(struct split_device *device, struct seq_file *m)
 }
 
 /**
- * split_devices_show() - write of each device
+ * split_devices_show() - write something of each device
  * @m: for debugfs
- * @show: writes of one, under RCU
+ * @show: writes it for one device, under RCU
  */
 void split_devices_show(struct seq_file *m,
 			void (*show)(struct split_device *device, struct seq_file *m))

@@ -14,17 +14,17 @@
 
 enum split_device_state {
 	SPLIT_ATTACHED,
-	SPLIT_EJECTED, /* what isn't about requests and calls isn't called any more */
-	SPLIT_DETACHED, /* nor is anything else */
+	SPLIT_EJECTED, /* only the functions for requests and calls are called */
+	SPLIT_DETACHED, /* none is called */
 };
 
 /* What a request does. */
 enum split_use { SPLIT_READS, SPLIT_DATA, SPLIT_METADATA, SPLIT_LOG, SPLIT_USES };
 
 /**
- * struct split_ledger - an account on a device
+ * struct split_ledger - an account's ledger on a device
  * @lock: guards the rest but @bytes; taken under a policy's lock, and none is taken under it
- * @cause: of the account; what is here of another one is void
+ * @cause: of the account; the content of another account is void
  * @tgid: of the account
  * @pending: its dirty data
  * @bytes: its part of what was dispatched
@@ -40,21 +40,21 @@ struct split_ledger {
 /**
  * struct split_device - a queue that has a policy
  * @node: by queue, in split_devices
- * @q: the queue; the key, for the device may outlive it
- * @closed: set of kinds whose gate is closed
+ * @q: the queue; only a key, since the device may outlive it
+ * @closed: set of kinds whose gates are closed
  * @state: an enum split_device_state
  * @ops: valid while @state isn't SPLIT_DETACHED
- * @data: for them
+ * @data: for @ops
  * @model: of @models, the one that is used
  * @ledger: by the account's id
  * @refs: one of the attachment, one of each call in split_calls
- * @let_go: calls that were held and let go; from here on fields are written while it is in use,
- *	    those before it are read at each gate
+ * @let_go: calls that were held and let go; this and later fields are written while the device is
+ *	    in use, earlier ones are only read, at each gate
  * @dropped: calls that were held and left otherwise
- * @any_writeback: a held call has other files than its own written back
+ * @any_writeback: a held call starts writeback of other files than its own
  * @costs: what its I/O costs; under the elevator's mutex
- * @models: made from that; one is used
- * @head: where the last request that was dispatched ended; under the policy's lock
+ * @models: made from @costs; one of them is used
+ * @head: where the last dispatched request ended; under the policy's lock
  * @log_lock: guards @log; taken in any context
  * @log: what its journals' writes cost
  * @disk: its name

@@ -23,7 +23,7 @@ void split_log_push(const void *key, const void *push);
 bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag);
 void split_journals_off(void);
 
-/* Each ends with one that has no name. */
+/* Tables; each ends with an entry that has no name. */
 extern struct split_hook split_memory_hooks[];
 extern struct split_probe split_memory_probes[];
 

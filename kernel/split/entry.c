@@ -2,16 +2,16 @@
 /*
  * The gates: hooks at the functions through which calls enter a file system.
  *
- * A hook is an ftrace_ops with leave to change where the hooked function goes on.  It runs
- * on every call, must not sleep, and only looks whether the gate is closed.  If it is, the
- * call goes on in a function of this file, which asks the policy, may sleep, and then makes
- * the original call: through the pointer that the first caller used, so that the hook sees
- * it again and knows it by split_passes().
+ * A hook is an ftrace_ops that may redirect the hooked function.  It runs on every call, must not
+ * sleep, and only looks whether the gate is closed.  If it is, the call is redirected to a function
+ * of this file, which asks the policy, may sleep, and then makes the original call.  It does so
+ * through the pointer that the first caller used, so the hook sees the call again and recognises it
+ * by split_passes().
  *
- * Unloading: no hook may be running, which unregister_ftrace_function() sees to; no call may
- * be in a function of this file, or about to, which split_calls_inside counts from the hook
- * to the function's end; and none may be past that, at its very last instructions, for
- * which there is synchronize_rcu_tasks().
+ * Unloading.  No hook may be running, which unregister_ftrace_function() ensures.  No call may be
+ * in a function of this file, or about to enter one: split_calls_inside counts from the hook to the
+ * function's end.  No call may be at the very last instructions after that count, for which there
+ * is synchronize_rcu_tasks().
  */
 #include "gate.h"
 
@@ -23,14 +23,14 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-/* Tasks whose progress others rely on, or that must not wait where they are. */
+/* Tasks that are never held: others rely on their progress, or they must not wait here. */
 #define SPLIT_NEVER_HELD \
 	(PF_KTHREAD | PF_MEMALLOC | PF_MEMALLOC_NOFS | PF_MEMALLOC_NOIO | PF_EXITING)
 
-/* How often it is looked whether calls are in this module still. */
+/* Interval at which it is checked whether calls are still in this module. */
 #define SPLIT_DRAIN_MS 10
 
-/* Its sum counts: a call may end on another CPU than it began on. */
+/* Only the sum counts: a call may end on another CPU than it began on. */
 static DEFINE_PER_CPU(long, split_calls_inside);
 
 /* Looking */
@@ -54,7 +54,7 @@ static __always_inline bool split_is_closed(const struct super_block *sb, unsign
 	return closed;
 }
 
-/* Whether a policy is to be asked about the current task: also where its account is unknown yet. */
+/* Whether to ask a policy about the current task: yes also if its account isn't known yet. */
 static bool split_concerns(const struct split_device *device)
 {
 	const struct split_ops *ops = device->ops;
@@ -83,7 +83,7 @@ static bool split_may_hold(const struct super_block *sb, bool part)
 	return may;
 }
 
-/* Has the hooked function's caller come to ours; from here on the module must stay. */
+/* Redirects the hooked function's caller to ours; from here on the module must stay. */
 static void split_go_to(struct ftrace_regs *regs, void *function)
 {
 	this_cpu_inc(split_calls_inside);
@@ -130,9 +130,9 @@ static int split_wait(struct split_call *call)
 
 /*
  * A call of the current task, on its stack, has come to a closed gate.  Sleeps while the policy
- * holds it, or has it made again.  split_leave() must follow, whatever this returns.
+ * holds it, or arranges that it is made again.  split_leave() must follow, whatever this returns.
  *
- * Return: 0: make the call; -EAGAIN: it had to be held and must not; -EINTR: it was killed or
+ * Return: 0: make the call; -EAGAIN: it had to be held but must not be; -EINTR: it was killed or
  * cancelled; -ERESTARTNOINTR: it will be made again.
  */
 static int split_enter(struct split_call *call)
@@ -160,7 +160,7 @@ static int split_enter(struct split_call *call)
 	return result;
 }
 
-/* A call that was given to split_enter() has returned: what it did, or what split_enter() did. */
+/* A call that was given to split_enter() has returned, with its own result or split_enter()'s. */
 static void split_leave(struct split_call *call, ssize_t result)
 {
 	split_tell(call, result);
@@ -170,16 +170,16 @@ static void split_leave(struct split_call *call, ssize_t result)
 
 /* Where calls are held */
 
-/* What dumps core doesn't come back to user mode, and has no lock that others need. */
+/* A task that dumps core doesn't return to user mode, and has no lock that others need. */
 static bool split_dumps_core(void)
 {
 	return current->flags & PF_DUMPCORE;
 }
 
 /*
- * Whether the current task is in a system call that can be made again, as long as it has done
- * nothing.  A context of fsconfig has failed for good then, and what io_uring_enter does itself
- * has no other caller.
+ * Whether the current task is in a system call that can be made again if it has done nothing yet.
+ * fsconfig can't: its context would have failed for good.  What io_uring_enter does itself has no
+ * caller that would repeat it.
  */
 static bool split_is_syscall(void)
 {
@@ -195,7 +195,7 @@ static bool split_is_syscall(void)
 	}
 }
 
-/* Whether the current task is in a system call that writes what comes from a pipe. */
+/* Whether the current task is in a system call that writes data from a pipe. */
 static bool split_is_splice(void)
 {
 	if (in_compat_syscall())
@@ -225,9 +225,9 @@ static bool split_is_fsync(void)
 }
 
 /*
- * A system call may have the lock of the file's position or of a pipe, or that of an overlay's
- * inode: it is made again.  What the kernel writes or reads for itself, as an overlay that copies
- * a file up, can't be, nor can what an overlay does for io_uring or libaio.
+ * A system call may have the lock of the file's position, of a pipe, or of an overlay's inode: then
+ * it is made again.  I/O of the kernel's own, as of an overlay that copies a file up, can't be made
+ * again, nor can what an overlay does for io_uring or libaio.
  */
 static void split_place(struct split_call *call, struct kiocb *iocb, const struct iov_iter *iter)
 {
@@ -277,7 +277,7 @@ void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ft
 
 /* Reads */
 
-/* What was plugged before a call isn't the call's; what it plugs has gone when it returns. */
+/* What was plugged before a call isn't the call's; what it plugs is sent before it returns. */
 static struct blk_plug *split_unplug(struct split_call *call)
 {
 	struct blk_plug *plug = call->unplug ? current->plug : NULL;
@@ -385,9 +385,9 @@ void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftr
 /* Stores to mapped files */
 
 /*
- * Whether the current task is in the kernel for a fault of its own, as far as can be told: here
- * the flags of the fault say no more.  The kernel may copy to the map before the task is back,
- * for a signal: what has been turned away comes once more then, and goes on.
+ * Whether the current task is in the kernel for a fault of its own, as far as can be told: the
+ * fault's flags don't say here.  The kernel may copy to the map, for a signal, before the task is
+ * back.  Then a call that was turned away comes once more, and goes on.
  */
 static bool split_is_fault(void)
 {
@@ -396,9 +396,9 @@ static bool split_is_fault(void)
 }
 
 /*
- * The fault of a store, before the page becomes dirty, with the process's memory map locked:
- * nobody may sleep here.  A fault of the process itself is made again when the task is back, and
- * so the store; one of the kernel, that copies to the map, goes on.
+ * The fault of a store, before the page becomes dirty, with the process's memory map locked: it
+ * must not sleep here.  A fault of the process itself, and so the store, is made again when the
+ * task is back.  A fault of the kernel, which copies to the map, goes on.
  */
 static vm_fault_t split_store(struct vm_fault *vmf)
 {
@@ -439,9 +439,9 @@ void notrace split_at_store(unsigned long ip, unsigned long parent_ip, struct ft
 /* Changes of names and inodes */
 
 /*
- * Which call it is isn't known where it can be held, before any lock is taken, but by the
- * system call that the task is in.  io_uring's operations, and a 32-bit process's calls,
- * whose numbers are others, are told apart no further.
+ * Where such a call can be held, before any lock is taken, its kind is only known from the system
+ * call that the task is in.  The operations of io_uring, and the calls of a 32-bit process, which
+ * have other numbers, aren't told apart.
  */
 static enum split_kind split_name_kind(void)
 {
@@ -489,8 +489,8 @@ static int split_enter_change(struct split_call *call, struct super_block *sb)
 }
 
 /*
- * The call is here and gone before what it stands for begins, of which it knows no end:
- * what leave() tells is that the change may begin.
+ * The gated function returns before the change begins, and its end isn't seen: leave() means that
+ * the change may begin.
  */
 static int split_change(struct vfsmount *mnt)
 {
@@ -529,7 +529,7 @@ static long split_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	return result;
 }
 
-/* A change of an open file's size: the inode is locked, and the call is only ever made again. */
+/* A change of an open file's size.  The inode is locked, so the call is only ever made again. */
 static int split_resize(void *idmap, struct dentry *dentry, struct iattr *attr)
 {
 	struct inode *inode = d_inode(dentry);
@@ -587,8 +587,8 @@ void notrace split_at_setattr(unsigned long ip, unsigned long parent_ip, struct 
 /* On the way back to user mode */
 
 /*
- * Runs in place of blkcg_maybe_throttle_current(), which is called each time that there is
- * something to do on the way back, without a lock; the flag has it called once more.
+ * Runs in place of blkcg_maybe_throttle_current(), which is called, without a lock, whenever there
+ * is something to do on the way back; the flag causes one more call.
  */
 static void split_on_way_back(void)
 {
@@ -621,7 +621,7 @@ struct split_hook split_entry_hooks[] = {
 	{},
 };
 
-/* None comes any more: what is counted on one CPU after another isn't less than what is left. */
+/* No more calls come, so counting one CPU after another never gives less than what is left. */
 static bool split_is_drained(void)
 {
 	long inside = 0;

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ext4: its gates, and for whom its writeback and its journal work.
+ * ext4: its gates, and for which causes its writeback and its journal work.
  *
  * A task that works for others is a proxy (proxy.c) for as long as a tracepoint says so:
  *
- *	writeback	allocates blocks for a file, and notes that they have been written:
- *			for who made the file dirty last, until the handle ends
- *	commit		writes the log, from when nobody can change anything any more in the
- *			transaction to the commit's end: for all who have
+ *	writeback	allocates blocks for a file, or notes that they have been written: it
+ *			works for the cause that made the file dirty last, until the handle ends
+ *	commit		writes the log, from when the transaction can't be changed any more to
+ *			the commit's end: it works for all causes that have changed it
  *
- * The causes of a transaction are weighted by what each of them would have had logged alone:
- * every block that he has changed in it, though others have changed it too, and a descriptor
- * and a commit record.  So a commit that several share is split in the proportion of what
- * each alone causes.
+ * The causes of a transaction are weighted by what each of them would have had logged alone: every
+ * block that the cause has changed, even if others have changed it too, plus a descriptor and a
+ * commit record.  So a shared commit is split in the proportion of what each alone causes.
  *
- * A checkpoint writes blocks to their place from whichever task needs room in the log.  They
- * have slots (memory.c) with who changed them in the last transaction, and need no proxy.
+ * A checkpoint writes blocks to their place from whichever task needs room in the log.  Their
+ * slots (memory.c) have the causes that changed them in the last transaction, so it needs no proxy.
  *
  * Source: the split-level paper, sections 3.1 and 4.2 (proxies).
  */
@@ -27,7 +26,7 @@
 /* Blocks that a commit needs besides what it logs: a descriptor and a commit record. */
 #define SPLIT_COMMIT_BLOCKS 2
 
-/* Whether this is the first change of a block in its transaction; as jbd2 is about to note. */
+/* Whether this is the first change of a block in its transaction, which jbd2 is about to note. */
 static bool split_is_first_change(struct buffer_head *bh)
 {
 	return !buffer_jbd(bh) || !bh2jh(bh)->b_modified;

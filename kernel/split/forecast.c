@@ -2,19 +2,19 @@
 /* How long an fsync will take.  See forecast.h. */
 #include "forecast.h"
 
-/* Factors and numbers of flushes are so many parts of one. */
+/* Factors and numbers of flushes are in 1024ths. */
 #define FORECAST_ONE 1024U
 
-/* Of a mean an eighth is new. */
+/* Each new value has this weight in a mean: 1/8. */
 #define FORECAST_MEAN 8
 
-/* A device isn't further off from its model, either way. */
+/* Upper bound of how far a device is off from its model, either way. */
 #define FORECAST_FACTOR_MOST 16
 
-/* A load that takes less than this part of a flush is none. */
+/* A load that takes less than this part of a flush counts as none. */
 #define FORECAST_LITTLE 4
 
-/* Until the first fsync has been seen: a commit writes at two places. */
+/* Initial guess, until the first fsync has been seen: a commit writes at two places. */
 #define FORECAST_COMMIT_FLUSHES 2
 
 static u64 forecast_mean(u64 mean, u64 sample)
@@ -47,7 +47,7 @@ void forecast_init(struct forecast *forecast, u64 flush_ns)
 }
 
 /**
- * forecast_time() - what the device will take for something
+ * forecast_time() - how long the device will take for something
  * @forecast: the device's
  * @model_ns: what the model says
  */
@@ -56,7 +56,7 @@ u64 forecast_time(const struct forecast *forecast, u64 model_ns)
 	return min(model_ns, FORECAST_MOST_NS) * forecast->factor / FORECAST_ONE;
 }
 
-/* As the model says: what is left of the load, done at the device's own pace. */
+/* In the model's time: the load that is left, served at the device's own pace. */
 static u64 forecast_left(const struct forecast *forecast, u64 now_ns)
 {
 	u64 passed = now_ns > forecast->at_ns ? now_ns - forecast->at_ns : 0;
@@ -66,7 +66,7 @@ static u64 forecast_left(const struct forecast *forecast, u64 now_ns)
 }
 
 /**
- * forecast_load() - how long the device will be busy with what it has
+ * forecast_load() - how long the device will be busy with its load
  * @forecast: the device's
  * @now_ns: the time, of any clock
  */
@@ -103,7 +103,7 @@ void forecast_flush(struct forecast *forecast, u64 now_ns)
 	forecast->began_ns = now_ns;
 }
 
-/* What the device does take over what the model says: as sure as the load is large. */
+/* Learns how the device's time compares with the model's: with more weight for a large load. */
 static void forecast_learn_factor(struct forecast *forecast, u64 load_ns, u64 taken_ns)
 {
 	u64 least = FORECAST_ONE / FORECAST_FACTOR_MOST, most = FORECAST_ONE * FORECAST_FACTOR_MOST;
@@ -131,8 +131,8 @@ static void forecast_learn_flush(struct forecast *forecast, u64 load_ns, u64 tak
  * @forecast: the device's
  * @now_ns: the time
  *
- * What it had to write until then it has written.  Where more came meanwhile nothing is learned:
- * some devices write that first.
+ * All that it had to write at the beginning is written now.  If more came meanwhile nothing is
+ * learned: some devices write that first.
  */
 void forecast_flushed(struct forecast *forecast, u64 now_ns)
 {
@@ -151,17 +151,18 @@ void forecast_flushed(struct forecast *forecast, u64 now_ns)
 	forecast->flushed++;
 }
 
-/* Without data, nothing being written by others. */
+/* A flush without data, while nothing else is being written. */
 static u64 forecast_fixed(const struct forecast *forecast)
 {
 	return forecast->commit_ns + forecast->flush_ns * forecast->flushes / FORECAST_ONE;
 }
 
 /**
- * forecast_need() - what an fsync of next to nothing takes that has the device to itself
+ * forecast_need() - the time of an fsync with almost no data on a device that is otherwise idle
  * @forecast: the device's
  *
- * Return: ns, longer than but a few took, also by what a flush of a load is off its forecast.
+ * Return: ns, which few fsyncs exceed: it includes twice the mean deviations of commits and
+ * flushes.
  */
 u64 forecast_need(const struct forecast *forecast)
 {
@@ -173,8 +174,8 @@ u64 forecast_need(const struct forecast *forecast)
  * @forecast: the device's
  * @fsync: as forecast_begin() or forecast_gone() left it
  *
- * Flushes that have ended since are taken for its own, and what they were off is known.  What
- * is given to the device now is the less: it is half as unsure.
+ * Flushes that have ended since are taken for its own, and their errors are known by now.  What is
+ * given to the device from now on matters less, so the deviation of flushes counts half.
  *
  * Return: ns.
  */
@@ -195,7 +196,7 @@ u64 forecast_rest(const struct forecast *forecast, const struct forecast_fsync *
  * @fsync: as forecast_begin() left it
  * @now_ns: the time
  *
- * It may have waited until then for reasons of its scheduler's, of which nothing is learned.
+ * The data may have waited in the scheduler until then: nothing is learned from that time.
  */
 void forecast_gone(const struct forecast *forecast, struct forecast_fsync *fsync, u64 now_ns)
 {
@@ -209,7 +210,7 @@ void forecast_gone(const struct forecast *forecast, struct forecast_fsync *fsync
  * @forecast: the device's
  * @fsync: becomes what forecast_end() will compare with
  * @now_ns: the time
- * @data_ns: what the model says of its dirty data
+ * @data_ns: the model's time for its dirty data
  */
 void forecast_begin(const struct forecast *forecast, struct forecast_fsync *fsync, u64 now_ns,
 		    u64 data_ns)
@@ -221,7 +222,7 @@ void forecast_begin(const struct forecast *forecast, struct forecast_fsync *fsyn
 	forecast_gone(forecast, fsync, now_ns);
 }
 
-/* Learns from an fsync of little data, without what it waited for others. */
+/* Learns from an fsync of little data, without the time that it waited for others. */
 static void forecast_learn_commit(struct forecast *forecast, const struct forecast_fsync *fsync,
 				  u64 now_ns)
 {

@@ -2,20 +2,19 @@
 /*
  * How long an fsync will take, by what the last ones have taken.
  *
- *	load	what the device has been given that no short fsync waits for, and is still
- *		busy with: data in its write cache, which the next flush waits for.  Each
- *		request adds what the cost model (cost.h) says, and time takes it away again.
- *	flush	a flush takes what the load does, and the time of its own that it takes
- *		when there is none.
+ *	load	the I/O that the device was given, that no short fsync waits for, and that is not
+ *		finished: data in its write cache, which the next flush waits for.  Each
+ *		request adds what the cost model (cost.h) says, and passing time subtracts it.
+ *	flush	a flush takes the time of the load, plus the time that it takes without a load.
  *	commit	what an fsync takes beside its data, the load and its flushes: the file
  *		system's part.
  *
- * The model's times are those of a datasheet: how much longer the device takes for what it is
- * given is learned from flushes, the more the larger the load, the time of their own from those
- * without one, and the commit from fsyncs of little data, less what the flushes took for the
- * load.  Each is a moving mean, and of loads and commits there are the mean deviations as well,
- * as of a round trip's time in TCP (V. Jacobson, M. Karels, Congestion avoidance and control,
- * 1988).
+ * The model's times are those of a datasheet.  Three corrections are learned.  How much longer the
+ * device takes is learned from flushes, with a weight that grows with the load.  A flush's own time
+ * is learned from flushes without a load.  The commit is learned from fsyncs of little data, less
+ * the time that their flushes took for the load.  Each is a moving mean.  Loads and commits have a
+ * mean deviation too, like a round trip's time in TCP (V. Jacobson, M. Karels, Congestion avoidance
+ * and control, 1988).
  *
  * Locking: the caller's.  Nothing here sleeps or allocates.  All times are ns.
  *
@@ -26,28 +25,28 @@
 
 #include "shim.h"
 
-/* No time is taken to be longer: what is can't be told from a device that hangs. */
+/* Upper bound of all times: a longer one can't be told from a device that hangs. */
 #define FORECAST_MOST_NS 100000000000ULL
 
 /**
- * struct forecast - what is known of a device
- * @factor: what it takes for what it writes, in 1024ths of what the model says
+ * struct forecast - what was learned of a device
+ * @factor: the time that it takes for its writes, in 1024ths of the model's time
  * @unsure_ns: mean deviation of a flush with a load
  * @flush_ns: a flush without a load
  * @commit_ns: the mean of commits
  * @spread_ns: their mean deviation
- * @flushes: of an fsync, 1024ths
- * @load_ns: what it was busy with at @at_ns, as the model says
+ * @flushes: mean number of an fsync's flushes, in 1024ths
+ * @load_ns: the load at @at_ns, as the model says
  * @at_ns: a time
- * @began_ns: when the flush that it does began; 0: it does none
+ * @began_ns: when the current flush began; 0: there is none
  * @flushing_ns: the load at that time
- * @came_ns: what it has been given since, as the model says
+ * @came_ns: what the device has been given since, as the model says
  * @flushed: how many flushes there have been
- * @others_ns: how long flushes have ever taken for the load
+ * @others_ns: sum of the times that flushes took for the load
  * @fsyncs: how many have been compared with their forecast
- * @predicted_ns: their forecasts, all together
- * @taken_ns: what they took, all together
- * @error_ns: how far the forecasts were off, all together
+ * @predicted_ns: sum of their forecasts
+ * @taken_ns: sum of the times that they took
+ * @error_ns: sum of the forecasts' errors
  */
 struct forecast {
 	u32 factor;
@@ -72,11 +71,11 @@ struct forecast {
 /**
  * struct forecast_fsync - an fsync, from when it began
  * @began_ns: a time
- * @predicted_ns: what all of it was to take
- * @data_ns: what its dirty data was to take
+ * @predicted_ns: forecast of the whole fsync
+ * @data_ns: forecast of its dirty data
  * @gone_ns: when the last of its data was given to the device
- * @flushed: flushes until then
- * @others_ns: of struct forecast, then
+ * @flushed: of struct forecast, at that time
+ * @others_ns: likewise
  */
 struct forecast_fsync {
 	u64 began_ns;

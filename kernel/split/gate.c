@@ -2,14 +2,14 @@
 /*
  * The calls at the gates, and the hold.  See split.h.
  *
- * A call lives on its caller's stack, or is a record (resume.c), and is in split_calls from
- * when it came to a closed gate until it returns.  While it is held its state is SPLIT_HELD.
- * What changes that, by compare and exchange, decides how the hold ends: the policy lets it
- * go; or the caller leaves, or the device is detached, and what changed it tells the policy.
+ * A call lives on its caller's stack, or is a record (resume.c).  It is in split_calls from when it
+ * came to a closed gate until it returns.  While it is held its state is SPLIT_HELD.  Whichever
+ * compare-and-exchange changes that state first decides how the hold ends.  Either the policy lets
+ * the call go; or the caller leaves or the device is detached, and the policy is told.
  *
- * A device's state changes first and a grace period later none of the policy's functions
- * runs any more.  Callers find the device by its queue under RCU, and keep it while they
- * are at its gate.
+ * When a device is detached its state changes first.  A grace period later none of the policy's
+ * functions runs any more.  Callers find the device by its queue under RCU, and hold a reference
+ * to it while they are at its gate.
  */
 #include "gate.h"
 
@@ -18,7 +18,7 @@
 #include <linux/seq_file.h>
 #include <linux/writeback.h>
 
-/* Devices with a closed gate: while there is none nobody looks for one. */
+/* Number of devices with a closed gate: while it is 0, none is looked for. */
 atomic_t split_closed_devices __read_mostly;
 struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
 
@@ -87,7 +87,7 @@ static void split_set_closed(struct split_device *device, unsigned int kinds)
 
 /* The hold */
 
-/* Ends a hold, if nobody else has, and tells the policy. */
+/* Ends a hold, unless it has ended already, and tells the policy. */
 static void split_claim(struct split_device *device, struct split_call *call)
 {
 	if (cmpxchg(&call->state, SPLIT_HELD, SPLIT_LEFT) != SPLIT_HELD)
@@ -98,8 +98,8 @@ static void split_claim(struct split_device *device, struct split_call *call)
 }
 
 /*
- * The caller wants to leave.  split_detach() takes each bucket's lock before the policy's data
- * goes: it is there as long as the call is held.
+ * The caller wants to leave.  split_detach() takes each bucket's lock before the policy's data is
+ * freed, so that data exists as long as the call is held.
  */
 void split_escape(struct split_call *call)
 {
@@ -110,7 +110,7 @@ void split_escape(struct split_call *call)
 	spin_unlock(&bucket->lock);
 }
 
-/* Does something to each held call of a device, after which its caller looks again. */
+/* Calls a function for each held call of a device, and wakes the callers to look again. */
 static void split_wake_all(struct split_device *device,
 			   void (*fn)(struct split_device *device, struct split_call *call))
 {
@@ -143,7 +143,7 @@ static void split_eject(struct split_device *device, const struct split_call *ca
 }
 
 /*
- * Whether a writer holds s_umount, or waits for it behind the reader that a sync is: an unmount,
+ * Whether a writer holds s_umount, or waits for it behind a sync, which is its reader.  An unmount,
  * a remount or a freeze must not wait for a policy.
  */
 static bool split_blocks_umount(struct super_block *sb)
@@ -173,7 +173,7 @@ bool split_held_enough(const struct split_call *call)
 	       time_after_eq(jiffies, call->began + msecs_to_jiffies(SPLIT_LOCKED_MS));
 }
 
-/* What is held on its way back to user mode is in nobody's way. */
+/* A call on its way back to user mode has no lock: only a kill or a detach ends its hold. */
 static bool split_must_leave(const struct split_call *call)
 {
 	if (fatal_signal_pending(current) || READ_ONCE(call->device->state) != SPLIT_ATTACHED)
@@ -189,7 +189,7 @@ static void split_look(struct split_call *call)
 {
 	unsigned long answered = READ_ONCE(call->answered);
 
-	/* One that was let go while it had its file written has had its answer. */
+	/* A call that was let go while its file was written back has had its answer. */
 	if (READ_ONCE(call->state) == SPLIT_HELD &&
 	    time_after(jiffies, answered + msecs_to_jiffies(SPLIT_ANSWER_MS))) {
 		rcu_read_lock();
@@ -202,8 +202,9 @@ static void split_look(struct split_call *call)
 }
 
 /*
- * Some of what the file system has dirty; an unmount must not wait for that.  Each looks at all of
- * the file system's dirty files, so that a device has one at a time, however many calls are held.
+ * Writes back some of the file system's dirty data, unless an unmount would have to wait for it.
+ * Each such writeback looks at all dirty files of the file system, so a device has only one at a
+ * time, however many calls are held.
  */
 static void split_start_any_writeback(const struct split_call *call, unsigned int pages)
 {
@@ -219,7 +220,7 @@ static void split_start_any_writeback(const struct split_call *call, unsigned in
 	atomic_set_release(&device->any_writeback, 0);
 }
 
-/* What fails is noted in the file, whose fsync will say so. */
+/* Errors are recorded in the file: its next fsync reports them. */
 static void split_start_writeback(struct split_call *call, unsigned int pages)
 {
 	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE, .nr_to_write = pages };
@@ -252,7 +253,7 @@ void split_hold_here(struct split_call *call)
 			io_schedule_timeout(msecs_to_jiffies(SPLIT_SLICE_MS));
 		__set_current_state(TASK_RUNNING);
 	}
-	/* A signal may be there before the first look. */
+	/* The signal may have been pending before the first look. */
 	if (!here && fatal_signal_pending(current))
 		split_escape(call);
 }
@@ -285,7 +286,7 @@ void split_meet(struct split_call *call)
 	rcu_read_unlock();
 }
 
-/* Asks the policy, whose functions none outlives this.  Return: whether the call may run. */
+/* Asks the policy, within an RCU read section.  Return: whether the call may run. */
 bool split_ask(struct split_call *call)
 {
 	struct split_device *device = call->device;
@@ -300,7 +301,7 @@ bool split_ask(struct split_call *call)
 	return go;
 }
 
-/* If a call is to be durable, the account pays its part of what that costs. */
+/* Charges the account of a call that is to be durable with its part of what that costs. */
 void split_demand(struct split_call *call)
 {
 	struct split_device *device = call->device;
@@ -351,7 +352,7 @@ void split_hold(struct split_call *call, const char *reason)
 }
 EXPORT_SYMBOL_GPL(split_hold);
 
-/* The call may end as soon as its state changes; its task lasts until RCU lets it go. */
+/* The call may end as soon as its state changes; RCU keeps its task. */
 void split_let_go(struct split_call *call)
 {
 	struct split_device *device = call->device;

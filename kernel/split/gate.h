@@ -18,11 +18,11 @@ enum split_state {
  */
 enum split_way {
 	SPLIT_HERE, /* where it came to the gate */
-	SPLIT_TURNED_AWAY, /* on its way back to user mode, to be made again */
-	SPLIT_PAYS, /* has gone on; what its task does passes until it is on its way back */
-	SPLIT_WAITS, /* it is held, on its way back */
-	SPLIT_WAITED, /* was let go: it passes when it is made again */
-	SPLIT_MADE, /* that call passes until it is on its way back */
+	SPLIT_TURNED_AWAY, /* not at all yet: it returns to user mode, to be made again */
+	SPLIT_PAYS, /* the same, but it has gone on; its task passes gates until its way back */
+	SPLIT_WAITS, /* on its way back to user mode */
+	SPLIT_WAITED, /* no longer: it passes when it is made again */
+	SPLIT_MADE, /* no longer: it was made again, and passes until its way back */
 };
 
 /**
@@ -35,7 +35,7 @@ struct split_bucket {
 	struct hlist_head calls;
 } ____cacheline_aligned_in_smp;
 
-/* Calls at gates are found by their task: seldom two in a bucket, so that it stays with one CPU. */
+/* Calls at gates are hashed by task: two seldom share a bucket, so that it stays with one CPU. */
 #define SPLIT_CALL_BITS 10
 
 extern struct split_bucket split_calls[1 << SPLIT_CALL_BITS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a layer says of its hooks; hooks.c puts them in and takes them out. */
+/* The hooks of each layer, as tables; hooks.c puts them in and takes them out. */
 #ifndef SPLIT_HOOK_H
 #define SPLIT_HOOK_H
 
@@ -39,7 +39,7 @@ struct split_probe {
 	bool in;
 };
 
-/* Has a hooked function go on elsewhere: one such hook per function in the whole kernel. */
+/* Redirects a hooked function: the kernel allows one such hook per function. */
 #define SPLIT_GATE(name, hook)                                                      \
 	{                                                                           \
 		.function = name,                                                   \
@@ -47,7 +47,7 @@ struct split_probe {
 			.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT } \
 	}
 
-/* The same, only for policies that have such a gate. */
+/* The same, only for policies that have gates of this kind. */
 #define SPLIT_GATE_MORE(name, hook, kinds)                                          \
 	{                                                                           \
 		.function = name, .more = kinds,                                    \
@@ -55,7 +55,7 @@ struct split_probe {
 			.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_PERMANENT } \
 	}
 
-/* Sees a function's arguments. */
+/* Only sees a function's arguments. */
 #define SPLIT_WATCH(name, at, hook)                        \
 	{                                                  \
 		.function = name, .address = at,           \

@@ -2,11 +2,11 @@
 /*
  * The hooks of all levels: functions, by ftrace, and tracepoints.
  *
- * They are found by name, once, and are in as long as a device has a policy.  A work item puts
- * them in and takes them out: both take the locks of ftrace, which must not wait for a frozen
- * queue, and taking out waits for RCU.  It is put off for a while, since to choose another
- * policy is to detach and to attach.  What the hooks need is there before them, and goes after
- * them.
+ * The hooks are found by name, once, and are active as long as a device has a policy.  A work item
+ * activates and deactivates them.  Both take locks of ftrace, which must not wait for a frozen
+ * queue, and deactivation waits for RCU.  Deactivation is delayed for a while, since a change of
+ * policy is a detach followed by an attach.  What the hooks need is created before them, and freed
+ * after them.
  */
 #include "core.h"
 
@@ -17,17 +17,17 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-/* How long choosing a policy waits, with the queue frozen, for the hooks to be put in. */
+/* How long a change of policy waits, with the queue frozen, for the hooks to be put in. */
 #define SPLIT_HOOKS_MS 5000
 
 /*
- * How long the hooks stay in after the last policy went.  To take them out takes a grace period
- * for each, and a policy that is chosen meanwhile waits for all of them, with the queue frozen:
- * longer than it takes to try one policy after another.
+ * How long the hooks stay in after the last policy went.  Taking them out needs a grace period for
+ * each hook, and a policy that is chosen meanwhile waits for all of them with the queue frozen.  So
+ * this is longer than it takes to try one policy after another.
  */
 #define SPLIT_LINGER_MS 30000
 
-/* So many functions, at most, have no symbol that modules may use. */
+/* Number of functions, at most, that have no symbol for modules. */
 #define SPLIT_LOOKUPS 32
 
 static struct split_hook *const split_all_hooks[] = {
@@ -45,12 +45,12 @@ static struct split_probe *const split_all_probes[] = {
  * @lock: guards @users and @more
  * @users: devices with a policy
  * @more: those of them that have gates of each kind of SPLIT_MORE, or hear of flushes
- * @in: of the work item alone, as the next one
- * @have: what of that hooks and probes are in for
+ * @in: whether the hooks are in; used by the work item alone, like @have
+ * @have: the kinds of @more that hooks and probes are in for
  * @result: of the last run of the work item: 0 or a negative error; 1 while it is to run
  * @done: woken when @result is there
  * @work: puts the hooks in if there are users, takes them out if there are none
- * @ext4: whose functions are hooked; it stays loaded
+ * @ext4: the module with the hooked functions, which stays loaded
  * @xfs: likewise; NULL if it wasn't loaded
  */
 static struct {
@@ -115,7 +115,7 @@ static int split_take_out(struct split_hook *hook)
 	return 0;
 }
 
-/* Takes out what nobody needs any more. */
+/* Takes out hooks and probes that no device needs any more. */
 static int split_take_out_more(struct split_hook *hook)
 {
 	return hook->more & ~split_hooking.have ? split_take_out(hook) : 0;
@@ -174,7 +174,7 @@ static int split_put_in_all(void)
 	return err;
 }
 
-/* Has hooks and probes in for these of SPLIT_MORE and SPLIT_FLUSHES, beside those of all. */
+/* Puts in hooks and probes for these of SPLIT_MORE and SPLIT_FLUSHES, besides those of all. */
 static int split_change_more(unsigned int more)
 {
 	unsigned int had = split_hooking.have;
@@ -189,7 +189,7 @@ static int split_change_more(unsigned int more)
 	return err;
 }
 
-/* A queue is frozen: no memory may be waited for that would have to be written to it. */
+/* A queue is frozen: an allocation must not wait for memory that is written back to it. */
 static int split_put_in_for(unsigned int more)
 {
 	unsigned int flags = memalloc_noio_save();
@@ -203,7 +203,7 @@ static int split_put_in_for(unsigned int more)
 	return err;
 }
 
-/* Which of SPLIT_MORE, and SPLIT_FLUSHES, somebody needs. */
+/* Which of SPLIT_MORE, and SPLIT_FLUSHES, any device needs. */
 static unsigned int split_more(void)
 {
 	unsigned int kind, more = SPLIT_NONE;
@@ -229,7 +229,7 @@ static void split_hooks_work(struct work_struct *work)
 	else if (split_hooking.in)
 		split_take_out_all();
 	spin_lock(&split_hooking.lock);
-	/* Who came or went meanwhile has queued this again, and is answered then. */
+	/* A device that came or went meanwhile has queued this again: it is answered then. */
 	if (result ||
 	    (split_hooking.in == !!split_hooking.users && split_hooking.have == split_more()))
 		WRITE_ONCE(split_hooking.result, result);
@@ -243,7 +243,7 @@ static bool split_has_answer(int *result)
 	return *result <= 0;
 }
 
-/* One device more, or less, that needs these of SPLIT_MORE and SPLIT_FLUSHES. */
+/* One more or one less device needs these of SPLIT_MORE and SPLIT_FLUSHES. */
 static void split_count_more(unsigned int more, int by)
 {
 	unsigned int kind;
@@ -255,7 +255,7 @@ static void split_count_more(unsigned int more, int by)
 }
 
 /**
- * split_hooks_on() - have the hooks in, for one more device
+ * split_hooks_on() - put the hooks in, for one more device
  * @more: what it needs of SPLIT_MORE and SPLIT_FLUSHES
  *
  * Sleeps, SPLIT_HOOKS_MS at most.  Return: 0; -EBUSY, -ETIMEDOUT or another error, which
@@ -282,14 +282,14 @@ int split_hooks_on(unsigned int more)
 
 /**
  * split_hooks_off() - a device that split_hooks_on() was called for has no policy any more
- * @more: as it was then
+ * @more: what was given to split_hooks_on() then
  */
 void split_hooks_off(unsigned int more)
 {
 	spin_lock(&split_hooking.lock);
 	split_count_more(more, -1);
 	if (!--split_hooking.users || more)
-		/* Somebody may wait, with a frozen queue, for the hooks to be put in. */
+		/* Another device's attach may wait, with a frozen queue, for the hooks. */
 		mod_delayed_work(system_unbound_wq, &split_hooking.work,
 				 split_hooking.result > 0 ? 0 : msecs_to_jiffies(SPLIT_LINGER_MS));
 	spin_unlock(&split_hooking.lock);
@@ -297,14 +297,14 @@ void split_hooks_off(unsigned int more)
 
 /* Finding */
 
-/* Probes that are never armed, and those of them in use: they know addresses by names. */
+/* Probes that are never armed, and those in use: they find the address of a symbol by its name. */
 static struct kprobe split_lookups[SPLIT_LOOKUPS] __initdata;
 static struct kprobe *split_looked_up[SPLIT_LOOKUPS] __initdata;
 static unsigned int split_lookup_count __initdata;
 
 /*
- * Sets the function's address if it isn't known.  ftrace would compare each of its functions
- * with the name, which takes a tenth of a second.
+ * Looks up a function's address if it isn't known.  ftrace would compare each of its functions'
+ * names instead, which takes a tenth of a second.
  */
 static int __init split_look_up(struct split_hook *hook)
 {
@@ -391,7 +391,7 @@ static int split_find_tracepoints(void)
 	return split_each_probe(split_is_found);
 }
 
-/* XFS isn't loaded for our sake. */
+/* XFS isn't loaded if it is absent. */
 static void __init split_find_xfs(void)
 {
 	if (!split_look_up(split_xfs_hooks))

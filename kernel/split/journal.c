@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Logs, and the causes of what they will have.
+ * Logs, and the causes of what will be logged.
  *
- * A log has the causes of what it will be given next, weighted by how much of it each of them
- * would have had logged alone.
+ * The causes of a log's next commit are weighted by how much of it each of them would have had
+ * logged alone.
  *
  * Source: the split-level paper, sections 3.1 and 4.2.
  */
@@ -36,7 +36,7 @@ struct split_transaction {
  * @key: what the file system knows it by; only ever compared
  * @q: of the device that the log is on, once it is known; only ever compared
  * @lock: guards what follows; taken in any context
- * @transaction: by the number's last bit: while one is committed the next is running
+ * @transaction: by the last bit of its number: while one is committed the next is running
  * @push: for split_log_push(): the last one; only ever compared
  * @tag: of its causes, held if there was one
  */
@@ -83,9 +83,9 @@ static struct split_journal *split_journal_add(const void *key)
 }
 
 /**
- * split_log() - what a log will have was changed
+ * split_log() - something was changed that will be logged
  * @key: the log
- * @tid: the transaction's number, of which the last bit tells those apart that are not written
+ * @tid: the transaction's number; its last bit tells apart the two that aren't written yet
  * @tag: of the cause, held by the caller
  * @weight: how much the cause alone would have had logged
  * @first: and how much more with its first change in the transaction
@@ -129,7 +129,7 @@ static u32 split_log_take(struct split_journal *j, u32 tid)
 }
 
 /**
- * split_log_end() - a transaction changes no more
+ * split_log_end() - a transaction can't be changed any more
  * @key: the log
  * @tid: the transaction's number
  * @tag: becomes the tag of all its causes, to be given to causes_put()
@@ -150,9 +150,9 @@ bool split_log_end(const void *key, u32 tid, u32 *tag)
 }
 
 /**
- * split_log_push() - what has been changed until now is what a log is given from now on
+ * split_log_push() - the log is given all changes made until now
  * @key: the log
- * @push: which push of it this is; nothing is done if that is known
+ * @push: which push of the log this is; a known one changes nothing
  *
  * For logs whose transactions have the number 0.  Under RCU.
  */
@@ -177,7 +177,7 @@ void split_log_push(const void *key, const void *push)
 	spin_unlock_irqrestore(&j->lock, flags);
 }
 
-/* For whom a log on @q is written.  Under RCU.  Return: whether @tag is known; it is held then. */
+/* The causes of a log's write to @q.  Under RCU.  Return: whether known; @tag is held then. */
 static bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag)
 {
 	struct split_journal *j = split_journal_find(key);
@@ -197,7 +197,7 @@ static bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag)
 }
 
 /**
- * split_log_tag_of_bio() - for whom a file system's log is written
+ * split_log_tag_of_bio() - the causes of a write to a file system's log
  * @bio: what is written
  * @flags: its operation's
  * @tag: becomes their tag, to be given to causes_put()

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory level: who made which page dirty, and what that will cost.
+ * The memory level: the causes of each dirty page, and what they will cost.
  *
- * Each page frame has a slot, four bytes, with the tag of those who made its data dirty, plus
- * one; 0 is nobody.  What has been tagged is written as its causes' wherever it is written
- * from.  The slots are there while a device has a policy, and take 0.1 % of the memory, never
- * more: there is nothing to allocate where a page becomes dirty.  Above the tag is for how many
- * bytes a cost is expected: exactly those are settled, also if the folio has been split since.
+ * Each page frame has a slot of four bytes.  Its low bits are the tag of the causes that made the
+ * page's data dirty, plus one; 0 is no tag.  A tagged page is written as its causes' I/O, from
+ * whichever task it is written.  The slots exist while a device has a policy, and take 0.1 % of
+ * the memory, never more: nothing is allocated where a page becomes dirty.  The high bits say for
+ * how many bytes a cost is expected.  Exactly those are settled, even if the folio was split since.
  *
- *	made dirty	its slot has who did it
- *	made dirty again	and who else did so, before it was submitted
- *	submitted	split_insert() takes the tag; what became dirty again since then keeps it
- *	freed before	its slot is emptied, and what was expected of it is settled
+ *	made dirty		its slot gets the tag of the cause
+ *	made dirty again	the tag becomes that of all causes since the last submission
+ *	submitted		split_insert() takes the tag; what became dirty again since then
+ *				keeps it
+ *	freed before		its slot is emptied, and what was expected of it is settled
  *
- * A slot whose page is neither dirty nor being written is old: it counts no more, and goes when
- * the page is made dirty the next time, or when accounts become scarce.  A folio of several
+ * The slot of a page that is neither dirty nor being written is old.  It no longer counts, and is
+ * cleared when the page is next made dirty, or when accounts become scarce.  A folio of several
  * pages has one slot, its first page's.
  *
- * A slot changes by exchange alone: who takes what is in it has it, and who wants to leave
- * something finds it empty, or takes what is there and unites the two.
+ * A slot changes only by atomic exchange.  A task that takes a slot's content owns it.  A task that
+ * leaves a tag finds the slot empty, or takes what is there and unites the two.
  *
- * Files that were made dirty last are in a table of fixed size, without a lock and without
- * references: where their last dirty data ended, which tells whether the next goes on from
- * there, and who was it, for those who change the file's metadata in their name later.  A lost
- * entry is a worse guess.
+ * The files that were made dirty last are in a table of fixed size, without a lock or references.
+ * It has where their last dirty data ended, which tells whether the next continues there, and the
+ * cause, for tasks that change the file's metadata on its behalf later.  A lost entry makes the
+ * estimate worse, no more.
  *
  * Source: the split-level paper, sections 3.1, 3.2 and 4.2.
  */
@@ -39,17 +40,17 @@
 #include <linux/workqueue.h>
 #include <linux/writeback.h>
 
-/* Accounts that run out are waited for so long before old tags are looked for, again. */
+/* Delay before old tags are looked for, when accounts run out. */
 #define SPLIT_SWEEP_JIFFIES msecs_to_jiffies(1000)
 
-/* Files that become dirty in turn. */
+/* Files that are remembered, as a power of two. */
 #define SPLIT_FILE_BITS 10
 
 /**
  * struct split_file - a file that was made dirty
  * @inode: which; only ever compared
- * @tag: of who did it last; nobody holds it
- * @cursor: where his data ended
+ * @tag: of the cause that did it last; not held
+ * @cursor: where that dirty data ended
  */
 struct split_file {
 	const struct inode *inode;
@@ -92,7 +93,7 @@ static u32 split_mark_tag(u32 mark)
 	return mark & (BIT(CAUSES_TAG_BITS) - 1);
 }
 
-/* Takes the tag out of a slot, if there is one.  @expected becomes for how many bytes. */
+/* Takes the tag out of a slot, if any.  @expected: for how many bytes a cost is expected. */
 static bool split_take(u32 *slot, u32 *tag, u32 *expected)
 {
 	u32 taken = READ_ONCE(*slot) ? xchg(slot, 0) : 0;
@@ -120,7 +121,7 @@ static void split_leave_tag(u32 *slot, u32 tag, u32 expected)
 }
 
 /**
- * split_tag_of_inode() - the tag of who made a file dirty last
+ * split_tag_of_inode() - the tag of the cause that made a file dirty last
  * @inode: the file
  * @tag: becomes the tag, to be given to causes_put()
  *
@@ -134,7 +135,7 @@ bool split_tag_of_inode(const struct inode *inode, u32 *tag)
 	return READ_ONCE(file->inode) == inode && causes_try_get(split_causes, *tag);
 }
 
-/* How many blocks of a locked page, or one being written, are to be written, or are being. */
+/* How many blocks of a page are, or are to be, written.  It is locked, or being written. */
 static unsigned int split_changes(struct folio *folio)
 {
 	struct buffer_head *first = folio_buffers(folio), *bh = first;
@@ -151,10 +152,10 @@ static unsigned int split_changes(struct folio *folio)
 
 /**
  * split_tag_of_metadata() - the tag of a device's own page that is written
- * @device: whither; another one's page has no tag here
+ * @device: where it is written to; another device's page has no tag here
  * @host: of the page
  * @folio: where the data is
- * @bytes: how much
+ * @bytes: how many are written
  * @tag: becomes the tag, to be given to causes_put()
  *
  * In any context, under RCU.  Return: whether it has one.
@@ -176,15 +177,15 @@ bool split_tag_of_metadata(struct split_device *device, const struct inode *host
 
 /**
  * split_tag_of_data() - the tag of a file's page that is written
- * @device: whither; a page of another one's file has no tag here
+ * @device: where it is written to; a page of another device's file has no tag here
  * @host: the file
  * @folio: where the data is
  * @tag: becomes the tag, to be given to causes_put()
  * @expected: becomes how many bytes were expected, which the caller has to settle
  *
  * In any context, under RCU.  Data that has become dirty again since its writing began keeps
- * the tag as well, and what is expected of it.  What is submitted in pieces, or has been split,
- * was expected as the first of them, and the others are whose the file was last.
+ * the tag too, with what is expected of it.  When a folio is submitted in pieces, or has been
+ * split, the first piece takes the tag; the others get the tag of the file's last cause.
  *
  * Return: whether it has one.
  */
@@ -193,7 +194,7 @@ bool split_tag_of_data(struct split_device *device, const struct inode *host, st
 {
 	u32 *slot = split_slot(folio);
 
-	/* Else a process writes directly from where it has mapped a file. */
+	/* Without the writeback flag, a process writes directly from a mapped file. */
 	if (!slot || !folio_test_writeback(folio) || split_find_sb(host->i_sb) != device)
 		return false;
 	if (!split_take(slot, tag, expected))
@@ -207,14 +208,14 @@ bool split_tag_of_data(struct split_device *device, const struct inode *host, st
 }
 
 /**
- * split_tag_metadata() - a block of metadata was changed by somebody
+ * split_tag_metadata() - a block of metadata was changed
  * @folio: of the device's page cache, or of a file whose data is logged
- * @tag: whose change, held by the caller
+ * @tag: of the cause, held by the caller
  * @first: all changes before have been logged, or there was none
  *
  * In any context.  Nothing is expected of it: what a change costs is the journal's bytes.
  *
- * Return: whether he is one more of those who have changed it.
+ * Return: whether the block has a new cause.
  */
 bool split_tag_metadata(struct folio *folio, u32 tag, bool first)
 {
@@ -235,7 +236,7 @@ bool split_tag_metadata(struct folio *folio, u32 tag, bool first)
 
 /* Dirty data */
 
-/* What a file's new dirty data will cost; remembers where it ended and whose it was. */
+/* Estimates the cost of a file's new dirty data; remembers where it ended, and its cause. */
 static u64 split_estimate(struct split_device *device, const struct inode *inode, u32 tag, u64 at,
 			  u32 bytes)
 {
@@ -250,8 +251,8 @@ static u64 split_estimate(struct split_device *device, const struct inode *inode
 }
 
 /*
- * Data that has causes was made dirty again: it has more causes, and what is expected of it
- * is shared by all of them.  Gives both tags away.  Return: the tag of all.
+ * Dirty data gets more causes, and all of them share its expected cost.  Consumes the references
+ * to both tags.  Return: the tag of all causes.
  */
 static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 bytes)
 {
@@ -266,7 +267,7 @@ static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 byt
 	return united;
 }
 
-/* Whether what is in a slot is the current task's as well: it writes over what it wrote. */
+/* Whether a slot's causes include the current task's account: it writes over its own data. */
 static bool split_is_mine(u32 mark)
 {
 	struct split_account *account = split_account_recent();
@@ -278,8 +279,8 @@ static bool split_is_mine(u32 mark)
 }
 
 /*
- * The current task has made data of a file dirty, which was dirty before or not.  Under RCU:
- * the device stays, and so does what its policy has.
+ * The current task has made data of a file dirty, which may have been dirty before.  Under RCU,
+ * which keeps the device and its policy's data.
  */
 static noinline void split_dirtied_slot(struct split_device *device, const struct inode *inode,
 					struct folio *folio, u32 *slot)
@@ -300,7 +301,7 @@ static noinline void split_dirtied_slot(struct split_device *device, const struc
 	}
 	cost = split_estimate(device, inode, tag, folio_pos(folio), bytes);
 	if (split_take(slot, &former, &expected)) {
-		/* What is being written, and hasn't been asked yet whose it is, is settled here. */
+		/* Of data being written whose tag hasn't been taken yet: it is settled here. */
 		split_settle(device, former, expected);
 		if (folio_test_writeback(folio))
 			tag = split_share(device, former, tag, 0);
@@ -311,7 +312,7 @@ static noinline void split_dirtied_slot(struct split_device *device, const struc
 	split_leave_tag(slot, tag, bytes);
 }
 
-/* Most often by who did so before. */
+/* The fast path: data is most often made dirty again by the same account. */
 static __always_inline void split_dirtied(struct split_device *device, const struct inode *inode,
 					  struct folio *folio)
 {
@@ -353,8 +354,8 @@ static noinline void split_changed(struct folio *folio)
 }
 
 /*
- * A buffer of a file or of metadata is made dirty, before that shows.  What the journal has is
- * its own business.
+ * A buffer of a file or of metadata is about to become dirty.  The journal's buffers are left to
+ * the journal's hooks.
  */
 static void split_at_dirty_buffer(void *unused, struct buffer_head *bh)
 {
@@ -373,7 +374,7 @@ static void split_at_dirty_buffer(void *unused, struct buffer_head *bh)
 	preempt_enable_notrace();
 }
 
-/* A folio is made dirty by a file system that has no buffers, before that shows. */
+/* A folio of a file system without buffers is about to become dirty. */
 static void notrace split_at_dirty_folio(unsigned long ip, unsigned long parent_ip,
 					 struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -388,7 +389,7 @@ static void notrace split_at_dirty_folio(unsigned long ip, unsigned long parent_
 	preempt_enable_notrace();
 }
 
-/* A dirty folio is freed, which will not be written: its file is truncated or deleted. */
+/* A dirty folio is freed and will not be written: its file is truncated or deleted. */
 static void notrace split_at_cancel_dirty(unsigned long ip, unsigned long parent_ip,
 					  struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -399,7 +400,7 @@ static void notrace split_at_cancel_dirty(unsigned long ip, unsigned long parent
 		split_drop_tag(folio, slot);
 }
 
-/* A folio leaves the page cache, before it does: it is clean, or will not be written. */
+/* A folio is about to leave the page cache: it is clean, or will not be written. */
 static void split_at_delete(void *unused, struct folio *folio)
 {
 	u32 *slot = split_slot(folio);
@@ -408,7 +409,7 @@ static void split_at_delete(void *unused, struct folio *folio)
 		split_drop_tag(folio, slot);
 }
 
-/* What is in a folio is in another one from now on. */
+/* A folio's content moves to another folio. */
 static void notrace split_at_migrate(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -435,7 +436,7 @@ struct split_probe split_memory_probes[] = {
 
 /* Old tags */
 
-/* Whether the tag of a page, of which one has a reference, is for what is written already. */
+/* Whether a page's tag is for data that is written already.  The caller has a reference to it. */
 static bool split_is_old(struct folio *folio)
 {
 	struct address_space *mapping = folio_mapping(folio);
@@ -466,7 +467,7 @@ static void split_sweep_slot(unsigned long pfn, u32 *slot)
 	folio_put(folio);
 }
 
-/* Those of pages whose last write nobody saw hold accounts for nothing. */
+/* Clears old tags: of pages whose last write wasn't seen they would hold accounts for nothing. */
 static void split_sweep(struct work_struct *work)
 {
 	unsigned long section, i;
@@ -486,7 +487,7 @@ static DECLARE_DELAYED_WORK(split_sweeper, split_sweep);
 /**
  * split_memory_is_scarce() - accounts are about to run out
  *
- * In any context.  Old tags are looked for, once in a while.
+ * In any context.  Schedules a search for old tags, at most once in SPLIT_SWEEP_JIFFIES.
  */
 void split_memory_is_scarce(void)
 {
@@ -506,7 +507,7 @@ static unsigned long split_end_pfn(void)
 }
 
 /**
- * split_memory_on() - have slots, before the hooks are put in
+ * split_memory_on() - allocate the slots, before the hooks are put in
  *
  * Sleeps.  Return: 0 or -ENOMEM.
  */
@@ -543,9 +544,9 @@ static void split_memory_drop(u32 *slots)
 }
 
 /**
- * split_memory_off() - no slots any more
+ * split_memory_off() - free the slots
  *
- * Sleeps.  No hook and no policy uses them.
+ * Sleeps.  No hook and no policy uses them any more.
  */
 void split_memory_off(void)
 {

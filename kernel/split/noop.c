@@ -2,15 +2,15 @@
 /*
  * split-noop: a policy that decides nothing
  *
- * Requests go first come, first served, and every call goes at once: what the split
- * framework costs by itself.  The knobs make it do what a test or a measurement wants:
- * each is a set of kinds of calls, as bits in the order of enum split_kind.
+ * Requests are dispatched first come, first served, and every call is admitted at once: this is the
+ * cost of the split framework by itself.  For tests and measurements there are knobs, each of them
+ * a set of kinds of calls, as bits in the order of enum split_kind.
  *
  *	gates	these gates are closed
- *	hold	of what comes to a closed gate these are held, until they are taken from
+ *	hold	calls of these kinds are held at a closed gate, until the kind is taken out of
  *		the set again
  *
- * "forget" 1 leaves what is held without an answer, as a faulty policy would.
+ * "forget" 1 leaves held calls unanswered, as a faulty policy would.
  *
  * split-fifo is the same elevator without the framework, to compare with: the paper's Figure 9
  * compares no-op schedulers at both.
@@ -20,16 +20,16 @@
 
 #include <linux/slab.h>
 
-/* How often what is held is said to be held on purpose. */
+/* Interval at which held calls are told that they are held on purpose. */
 #define NOOP_ANSWER_JIFFIES msecs_to_jiffies(SPLIT_ANSWER_MS / 4)
 
 /**
- * struct noop_data - one queue's scheduler; split-fifo's is @lock and @waiting
+ * struct noop_data - one queue's scheduler; split-fifo uses only @lock and @waiting
  * @lock: guards @waiting and @held; taken from any context
  * @waiting: requests, in order
  * @held: calls, in order
  * @device: for split.h's functions
- * @answer: says of what is held that it is
+ * @answer: tells held calls that they are held on purpose
  * @gates: set of kinds; knobs are read and written without the lock
  * @hold: set of kinds
  * @forget: 0 or 1
@@ -134,7 +134,7 @@ static void noop_answer(struct timer_list *timer)
 	mod_timer(timer, jiffies + NOOP_ANSWER_JIFFIES);
 }
 
-/* Lets go what isn't to be held any more. */
+/* Lets calls go that are not to be held any more. */
 static void noop_let_go(struct noop_data *noop)
 {
 	struct split_call *call, *next;
@@ -165,7 +165,7 @@ static int fifo_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	return 0;
 }
 
-/* No elevator may do without. */
+/* Required of every elevator. */
 static void fifo_finish_request(struct request *rq)
 {
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How long a device takes for what is written back: see pace.h.
+ * How long a device takes for writeback: see pace.h.
  */
 #include "pace.h"
 
@@ -8,9 +8,9 @@
 #include <linux/sizes.h>
 
 /*
- * Of struct pace: what the model says; the most and the least that a device is taken to need.
- * Learned while the device has so many requests, or so large ones, for so long, and does no more
- * than a part of anything else; a quarter of what is known at a time.
+ * Of struct pace: the unit, and the bounds of what a device is assumed to need.  It is learned
+ * while the device has so many requests, or such large ones, for so long, with no more than a part
+ * of other I/O.  Each new value has the weight 1/4.
  */
 #define PACE_ONE 1024U
 #define PACE_MOST (16 * PACE_ONE)
@@ -21,9 +21,9 @@
 #define PACE_NS (250 * (u64)NSEC_PER_MSEC)
 
 /*
- * The guess counts for as much as the first of these, normalised bytes, and of what was written as
- * much as the second.  The blocks of a journal were not expected at all: what is dirty isn't taken
- * to cost more than so many times as much.
+ * Weight of the estimate, and the largest one of what was written, normalised bytes.  A journal's
+ * blocks weren't in the estimate at all, so what is learned has an upper bound: so many times the
+ * estimate.
  */
 #define PACE_GUESS ((u64)SZ_16M)
 #define PACE_GUESSES_MOST ((u64)SZ_1G)
@@ -34,7 +34,7 @@ void pace_init(struct pace *pace)
 	pace->slow = PACE_ONE;
 }
 
-/* Looks whether the device has much to do, @inside requests, and how far it has come with that. */
+/* Looks whether the device has enough to do, with @inside requests, and learns its pace. */
 void pace_look(struct pace *pace, const struct split_device *device, int inside)
 {
 	u64 now = ktime_get_ns(), passed = now - pace->deep_ns, slow;
@@ -53,13 +53,13 @@ void pace_look(struct pace *pace, const struct split_device *device, int inside)
 	pace->deep_other = 0;
 }
 
-/* How long the device takes for what costs so much. */
+/* How long the device takes for so much cost. */
 u64 pace_ns(const struct pace *pace, const struct split_device *device, u64 cost)
 {
 	return mul_u64_u32_div(split_cost_ns(device, cost), pace->slow, PACE_ONE);
 }
 
-/* What is long ago counts for less. */
+/* Older values count for less. */
 static void pace_forget(struct pace_guess *guess)
 {
 	if (max(guess->settled, guess->written) <= PACE_GUESSES_MOST)
@@ -68,21 +68,21 @@ static void pace_forget(struct pace_guess *guess)
 	guess->written /= 2;
 }
 
-/* Of what an account has dirty so much is void: it is being written, or was freed. */
+/* So much of an account's estimate is void: its data is being written, or was freed. */
 void pace_settle(struct pace_guess *guess, u64 cost)
 {
 	guess->settled += cost;
 	pace_forget(guess);
 }
 
-/* What it was charged for what was written back. */
+/* The account was charged so much for writeback. */
 void pace_charge(struct pace_guess *guess, u64 cost)
 {
 	guess->written += cost;
 	pace_forget(guess);
 }
 
-/* What it will cost, by what the last of that did cost. */
+/* What an account's dirty data will cost, by what its last writeback did cost. */
 u64 pace_guess(const struct pace_guess *guess, u64 expected)
 {
 	u64 written = min(guess->written, PACE_GUESS_OFF * guess->settled);
@@ -90,7 +90,7 @@ u64 pace_guess(const struct pace_guess *guess, u64 expected)
 	return mul_u64_u64_div_u64(expected, written + PACE_GUESS, guess->settled + PACE_GUESS);
 }
 
-/* In hundredths, for people to read; without the lock. */
+/* In per cent, for people to read; without the lock. */
 unsigned int pace_pct(const struct pace *pace)
 {
 	return READ_ONCE(pace->slow) * 100 / PACE_ONE;

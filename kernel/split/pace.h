@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How long a device takes for what is written back.
+ * How long a device takes for writeback.
  *
  * The cost model's times (cost.h) are those of a datasheet.  How much longer the device takes is
- * learned while it has several requests all the time, or large ones, nearly all of it written back.
- * What small files cost can be far from what was expected of them: that is learned for each
+ * learned while it constantly has several requests, or large ones, and nearly all of that is
+ * writeback.  The cost of small files can differ much from its estimate: that is learned for each
  * account.
  *
  * Locking: the caller's.  Nothing here sleeps or allocates.
@@ -15,12 +15,12 @@
 #include "split.h"
 
 /**
- * struct pace - of a device
- * @slow: what it takes for what is written back, of PACE_ONE that the model says
- * @writing: cost of what is written back, inside the device
- * @deep_ns: since then it has had enough to do; 0: it hasn't
- * @deep_written: what it has written back since
- * @deep_other: what else it has been given, or has done
+ * struct pace - what was learned of a device
+ * @slow: its time for writeback, in units of 1/PACE_ONE of the model's time
+ * @writing: cost of the writeback inside the device
+ * @deep_ns: since when it has had enough to do; 0: it hasn't
+ * @deep_written: cost of the writeback that it has done since
+ * @deep_other: cost of other I/O that it has been given, or has done, since
  */
 struct pace {
 	unsigned int slow;
@@ -31,9 +31,9 @@ struct pace {
 };
 
 /**
- * struct pace_guess - how far off was what was expected of an account
- * @settled: of what was expected so much is written, or gone, lately
- * @written: what that did cost
+ * struct pace_guess - how far an account's estimates were off
+ * @settled: estimates of data that was written, or freed, lately
+ * @written: what writing it did cost
  */
 struct pace_guess {
 	u64 settled;
@@ -48,20 +48,20 @@ void pace_settle(struct pace_guess *guess, u64 cost);
 void pace_charge(struct pace_guess *guess, u64 cost);
 u64 pace_guess(const struct pace_guess *guess, u64 expected);
 
-/* What is written back goes into the device. */
+/* A request of writeback goes into the device. */
 static inline void pace_write(struct pace *pace, u64 cost)
 {
 	pace->writing += cost;
 }
 
-/* It has left it. */
+/* A request of writeback has left the device. */
 static inline void pace_written(struct pace *pace, u64 cost)
 {
 	pace->writing -= cost;
 	pace->deep_written += cost;
 }
 
-/* Something else goes into it, or has left it: the policy chooses which. */
+/* Other I/O goes into the device, or has left it: the policy reports either of the two. */
 static inline void pace_other(struct pace *pace, u64 cost)
 {
 	pace->deep_other += cost;

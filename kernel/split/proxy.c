@@ -2,22 +2,22 @@
 /*
  * Tasks that work for others.
  *
- * A task that does what others have caused is a proxy for as long as its file system's hooks
- * say so (ext4.c, xfs.c), and what it causes meanwhile has the tag of those for whom it works.
+ * A task that works for other causes is a proxy for as long as its file system's hooks say so
+ * (ext4.c, xfs.c).  What it causes meanwhile has the tag of the causes that it works for.
  *
  * Source: the split-level paper, sections 3.1 and 4.2 (proxies).
  */
 #include "account.h"
 
-/* Tasks that are proxies at the same time; one that finds no place acts for itself. */
+/* Proxies at a time; a task that finds no place acts for itself. */
 #define SPLIT_PROXY_BITS 7
 #define SPLIT_PROXY_TRIES 8
 
 /**
  * struct split_proxy - a task that works for others
- * @task: which; SPLIT_TAKEN: it is about to be; the rest is this task's alone
+ * @task: the task; SPLIT_TAKEN: the place is being taken; only this task uses the rest
  * @start: when the task began: another one may get its address
- * @tag: for whom, held
+ * @tag: of the causes that it works for, held
  * @journal: what it writes is the log
  */
 struct split_proxy {
@@ -34,7 +34,7 @@ atomic_t split_proxies_active;
 
 /* Proxies */
 
-/* The current task's place, or one that is free if @task is NULL; NULL if there is none. */
+/* The current task's place, or a free one if @task is NULL; NULL if there is none. */
 static struct split_proxy *split_proxy(struct task_struct *task)
 {
 	unsigned int i, at = hash_ptr(current, SPLIT_PROXY_BITS);
@@ -70,7 +70,7 @@ static struct split_proxy *split_proxy_find(void)
 }
 
 /**
- * split_proxy_tag() - for whom the current task works
+ * split_proxy_tag() - the causes that the current task works for
  * @tag: becomes their tag, to be given to causes_put()
  * @journal: becomes whether the task writes a log
  *
@@ -90,7 +90,7 @@ bool split_proxy_tag(u32 *tag, bool *journal)
 
 /**
  * split_proxy_begin() - the current task works for others
- * @tag: for whom, held, given away
+ * @tag: of their causes, held; the caller's reference is consumed
  * @journal: whether it writes a log for them
  *
  * In process context, with preemption off.
@@ -128,7 +128,7 @@ void split_proxy_end(bool journal)
 }
 
 /**
- * split_tag_of_task() - the tag of those that the current task works for
+ * split_tag_of_task() - the tag of the causes that the current task works for
  * @journal: becomes whether it writes a log for them
  *
  * In any context of the task, under RCU.  Return: a tag, to be given to causes_put().

@@ -2,9 +2,9 @@
 /*
  * Holds on the way back to user mode, where a task has no lock.
  *
- * A task may come to a gate with a lock that others need: the position of an open file, a pipe,
- * an inode of an overlay, its memory map.  So a call that is to be held there isn't.  What is
- * left is a record of it, in split_calls, which the task finds when it has given up all locks
+ * A task may come to a gate with a lock that others need: the position of an open file, a pipe, an
+ * inode of an overlay, its memory map.  So a call that is to be held isn't held at the gate.
+ * Instead a record of it is put in split_calls.  The task finds it when it has released all locks
  * and is about to return to user mode:
  *
  *	TURNED_AWAY	the system call has done nothing and returns -ERESTARTNOINTR, so that
@@ -12,14 +12,14 @@
  *	PAYS		the call has gone on: a store, which is done, or a call that can't be
  *			made again and was held for SPLIT_LOCKED_MS
  *
- * There the policy is asked again, and the task is held (WAITS).  If a signal comes it leaves
- * to be stopped, frozen or killed, or to have the signal's frame made, and comes back before it
- * runs in user mode; the policy has its call all the while.  When the policy has let it go, what
- * had gone on is over.  What is made again passes once (WAITED), with all that belongs to that
- * system call, until the next way back (MADE).  leave() is called then.
+ * There the policy is asked again, and the task is held (WAITS).  If a signal comes, the task
+ * leaves to be stopped, frozen or killed, or to set up the signal's frame, and comes back before it
+ * runs in user mode.  The policy keeps its call all the while.  When the policy lets it go, a call
+ * that has gone on is finished.  A call that is made again passes once (WAITED), with all that
+ * belongs to that system call, until the next way back (MADE).  Then leave() is called.
  *
- * A record has a reference to its device, its account and its task, and while the policy may
- * look at it one to its file.  It goes with its task (split_records_exit()), or with the hooks.
+ * A record has a reference to its device, its account and its task, and to its file while the
+ * policy may look at that.  It is freed with its task (split_records_exit()), or with the hooks.
  */
 #include "gate.h"
 
@@ -29,10 +29,10 @@
 #include <linux/slab.h>
 #include <asm/syscall.h>
 
-/* While there is none nobody looks for one. */
+/* Number of records: while it is 0, none is looked for. */
 static atomic_t split_records;
 
-/* Whether the current task is in the call of a record; libraries make many calls at one place. */
+/* Whether the current task is in a record's call; the address alone could be a library's. */
 static bool split_is_again(const struct split_call *record)
 {
 	struct pt_regs *regs = current_pt_regs();
@@ -41,7 +41,7 @@ static bool split_is_again(const struct split_call *record)
 	       record->nr == syscall_get_nr(current, regs);
 }
 
-/* Whether a record lets its task pass: what is made again does, another call doesn't. */
+/* Whether a record lets its task pass: the repeated call passes, another call doesn't. */
 static bool split_lets_pass(const struct split_call *record, bool part)
 {
 	switch (record->way) {
@@ -59,9 +59,9 @@ static bool split_lets_pass(const struct split_call *record, bool part)
 /**
  * split_passes() - does what the current task does pass a device's gates?
  * @device: the device
- * @part: it is one of several parts of a system call, of which each may be held
+ * @part: it is one of several parts of a system call, each of which may be held
  *
- * It does within a call that has passed one: the original of a gated function, and an fsync in
+ * Within a call that has passed a gate it passes: the original of a gated function, and an fsync in
  * a durable write, belong to that call.  In any context of the task but interrupts.
  */
 bool split_passes(const struct split_device *device, bool part)
@@ -111,8 +111,8 @@ static struct split_call *split_find_record(bool (*is_it)(const struct split_cal
  * @call: which was to be held, or was held; with its references
  * @way: SPLIT_TURNED_AWAY or SPLIT_PAYS
  *
- * Sleeps.  There is one such record of a task and device at most: once it is to be held it
- * passes, or can't do anything.
+ * Sleeps.  A task and device have one such record at most: once the task is to be held it passes
+ * other gates, or can't do anything.
  */
 void split_put_away(const struct split_call *call, enum split_way way)
 {
@@ -131,7 +131,7 @@ void split_put_away(const struct split_call *call, enum split_way way)
 	record->locked = false;
 	record->private = 0;
 	INIT_LIST_HEAD(&record->node);
-	/* What has gone on is neither an fsync nor a write any more: it is known as a change. */
+	/* A call that has gone on is no longer an fsync or a write: it counts as a change. */
 	if (!record->again) {
 		record->kind = record->kind == SPLIT_STORE ? SPLIT_STORE : SPLIT_CHANGE;
 		record->file = NULL;
@@ -156,7 +156,7 @@ static void split_let_file_go(struct split_call *record)
 	record->inode = NULL;
 }
 
-/* Off split_calls, after which its policy hasn't got it. */
+/* Takes a record off split_calls and away from its policy. */
 static void split_free_record(struct split_call *record)
 {
 	WARN_ON_ONCE(READ_ONCE(record->state) == SPLIT_HELD);
@@ -175,7 +175,7 @@ static void split_end_record(struct split_call *record, ssize_t result)
 	split_free_record(record);
 }
 
-/* Whether a call that was turned away has returned something else than that it is made again. */
+/* Whether a call that was turned away returned anything but the error that has it repeated. */
 static bool split_has_returned(const struct split_call *record)
 {
 	return record->way == SPLIT_TURNED_AWAY && record->kind != SPLIT_STORE &&
@@ -183,8 +183,8 @@ static bool split_has_returned(const struct split_call *record)
 }
 
 /*
- * open() has another error for what mnt_want_write() refuses: that the file system is read-only.
- * Return: whether it is made again for that.
+ * open() returns another error when mnt_want_write() refuses: that the file system is read-only.
+ * Return: whether the call is made again in this case.
  */
 static bool split_was_refused(void)
 {
@@ -210,7 +210,7 @@ static void split_let_back(struct split_call *record)
 	spin_unlock(&bucket->lock);
 }
 
-/* Return: whether the record needs nothing more before the task is back. */
+/* Return: whether nothing more is to be done for the record before the task is back. */
 static bool split_hold_back(struct split_call *record)
 {
 	if (split_has_returned(record) && BIT(record->kind) & SPLIT_NAMES) {
@@ -221,7 +221,7 @@ static bool split_hold_back(struct split_call *record)
 		return true;
 	}
 	if (record->way != SPLIT_WAITS) {
-		/* Of a splice a part may have been done. */
+		/* A part of a splice may have been done. */
 		record->again &= !split_has_returned(record);
 		record->way = SPLIT_WAITS;
 		record->answered = jiffies;
@@ -246,7 +246,7 @@ static bool split_hold_back(struct split_call *record)
 }
 
 /**
- * split_is_awaited() - has the current task a record to look at?
+ * split_is_awaited() - whether the current task has a record to look at
  *
  * In any context of the task but interrupts.
  */
@@ -304,7 +304,7 @@ void split_records_exit(struct task_struct *task)
 }
 
 /**
- * split_records_forget() - the hooks are out: nobody else ends records but those just in use
+ * split_records_forget() - the hooks are out: only records in use are ended elsewhere
  */
 void split_records_forget(void)
 {

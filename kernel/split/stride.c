@@ -2,19 +2,19 @@
 /* Passes, virtual time, and a heap for each line.  See stride.h. */
 #include "stride.h"
 
-/* A pass is in parts of a normalised byte: at the largest weight a byte is 1. */
+/* A pass is in fractions of a normalised byte: at the largest weight a byte adds 1. */
 #define STRIDE_BYTE STRIDE_WEIGHT_MAX
 
 /* The same at the weight that clients have by default. */
 #define STRIDE_UNIT (STRIDE_BYTE / STRIDE_WEIGHT)
 
 /*
- * No client owes more, as passes go: 2^52 are 4.5 TB at weight 1.  What looks like more is a
+ * Upper bound of a client's debt, as a pass: 2^52 are 4.5 TB at weight 1.  A larger difference is a
  * pass that virtual time has left so far behind that it seems to be ahead.
  */
 #define STRIDE_DEBT BIT_ULL(52)
 
-/* No more is expected of a client, normalised bytes: what comes on top changes nothing. */
+/* Upper bound of what is expected of a client, normalised bytes: more than that is ignored. */
 #define STRIDE_EXPECTED BIT_ULL(48)
 
 static bool stride_before(const struct stride_client *a, const struct stride_client *b)
@@ -24,7 +24,7 @@ static bool stride_before(const struct stride_client *a, const struct stride_cli
 	return apart ? apart < 0 : (s32)(a->order - b->order) < 0;
 }
 
-/* Heaps: a client is not before the one at half its place; places begin with 1. */
+/* Heaps: indexes begin with 1; a client is not before the one at half its index. */
 
 static void stride_put(struct stride_line *line, unsigned int which, struct stride_client *client,
 		       u32 at)
@@ -56,7 +56,7 @@ static void stride_down(struct stride_line *line, unsigned int which, struct str
 	stride_put(line, which, client, at);
 }
 
-/* Its pass has changed: its place is another one wherever it waits. */
+/* A client's pass has changed: moves it to its new place in each line where it waits. */
 static void stride_moved(struct stride *stride, struct stride_client *client)
 {
 	u64 expected = min(client->expected, STRIDE_EXPECTED) * STRIDE_BYTE;
@@ -79,7 +79,7 @@ static void stride_pass_by(struct stride *stride, const struct stride_client *cl
 }
 
 /**
- * stride_init() - clients will share something
+ * stride_init() - begin without clients
  * @stride: what they share
  * @heaps: room for STRIDE_LINES times so many pointers, the caller's
  * @clients: no more than this wait in a line at a time
@@ -94,7 +94,7 @@ void stride_init(struct stride *stride, struct stride_client **heaps, u32 client
 }
 
 /**
- * stride_client_init() - a new client, which neither owes nor is owed anything
+ * stride_client_init() - a new client, without debt or credit
  * @stride: what it shares
  * @client: the client
  * @weight: 1 to STRIDE_WEIGHT_MAX
@@ -108,12 +108,12 @@ void stride_client_init(struct stride *stride, struct stride_client *client, u32
 }
 
 /**
- * stride_move() - a client shares something else from now on
+ * stride_move() - a client moves to another stride scheduler
  * @from: what it shared
  * @to: what it will share
  * @client: the client, not joined
  *
- * What it owes or is owed, and what is expected of it, goes with it.
+ * Its debt or credit, and what is expected of it, go with it.
  */
 void stride_move(struct stride *from, struct stride *to, struct stride_client *client)
 {
@@ -130,7 +130,7 @@ void stride_move(struct stride *from, struct stride *to, struct stride_client *c
  * @client: the client
  * @weight: 1 to STRIDE_WEIGHT_MAX
  *
- * What it owes or is owed stays the same, in bytes.
+ * Its debt or credit stays the same, in bytes.
  */
 void stride_set_weight(struct stride *stride, struct stride_client *client, u32 weight)
 {
@@ -183,7 +183,7 @@ void stride_leave(struct stride *stride, struct stride_client *client)
 }
 
 /**
- * stride_limit_credit() - a client that nobody keeps waiting doesn't save up for later
+ * stride_limit_credit() - a client that isn't kept waiting can't save up more credit than this
  * @stride: what it shares
  * @client: the client
  * @most: how far it may be behind virtual time, in bytes at STRIDE_WEIGHT
@@ -217,7 +217,7 @@ void stride_wait(struct stride *stride, struct stride_client *client, unsigned i
 }
 
 /**
- * stride_unwait() - a client waits no more
+ * stride_unwait() - a client doesn't wait any longer
  * @stride: what it shares
  * @client: the client; if it doesn't wait nothing changes
  * @line: which line
@@ -240,11 +240,11 @@ void stride_unwait(struct stride *stride, struct stride_client *client, unsigned
 }
 
 /**
- * stride_first() - who is next
+ * stride_first() - the next client of a line
  * @stride: what the clients share
  * @line: which line
  *
- * Return: the client with the lowest pass in the line; NULL if nobody waits.
+ * Return: the client with the lowest pass in the line; NULL if none waits.
  */
 struct stride_client *stride_first(const struct stride *stride, unsigned int line)
 {
@@ -269,7 +269,7 @@ s64 stride_lead(const struct stride_client *client, const struct stride_client *
  * @stride: what it shares
  * @client: from stride_first(), as a rule
  *
- * What it costs is told by stride_charge(), now or later.
+ * Its cost is charged by stride_charge(), now or later.
  */
 void stride_serve(struct stride *stride, const struct stride_client *client)
 {
@@ -297,10 +297,10 @@ void stride_charge(struct stride *stride, struct stride_client *client, u64 cost
 }
 
 /**
- * stride_expect() - something that a client has done will cost
+ * stride_expect() - charge a client in advance
  * @stride: what it shares
  * @client: the client, joined or not
- * @cost: how much, probably; normalised bytes
+ * @cost: the estimate, normalised bytes
  */
 void stride_expect(struct stride *stride, struct stride_client *client, u64 cost)
 {
@@ -310,7 +310,7 @@ void stride_expect(struct stride *stride, struct stride_client *client, u64 cost
 }
 
 /**
- * stride_settle() - it has cost what it has cost, or nothing
+ * stride_settle() - take an estimate back: the real cost is charged, or there was none
  * @stride: what it shares
  * @client: the client
  * @cost: no more than was expected

@@ -1,39 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who is next, by stride: each client has a pass, which goes on by what it cost divided by
- * its weight, and of those that wait the one with the lowest pass is first.  So clients that
- * always wait are served in proportion to their weights, and after any time each two are
- * apart by no more than one service of each.  (C. A. Waldspurger, W. E. Weihl, Stride
- * scheduling, 1995; the split-level paper's AFQ, section 5.1.)
+ * Stride scheduling: each client has a pass, which advances by what it was charged divided by its
+ * weight.  Of the clients that wait, the one with the lowest pass is served first.  So clients that
+ * always wait are served in proportion to their weights, and any two are never further apart than
+ * one service of each.  (C. A. Waldspurger, W. E. Weihl, Stride scheduling, 1995; the split-level
+ * paper's AFQ, section 5.1.)
  *
  * What I/O adds to it:
  *
- *	Costs come late.  A write is charged when it is known, which may be long after it
- *	was let in.  Until then an estimate stands for it, that is taken back later.  A pass
- *	is therefore two: what was really served, and what is expected on top of it.  The
- *	sum decides who is first.
+ *	Costs are known late.  A write is charged when its cost is known, which may be long after
+ *	it was admitted.  Until then an estimate is charged, which is taken back later.  A pass
+ *	is therefore a sum: what was really served, plus what is expected.
  *
- *	Clients come and go.  Virtual time is how far the clients being served have come.
- *	Who joins begins there: it has no credit for the time it was away.  What it owes it
- *	still owes, and that melts as virtual time goes on.  (P. Goyal, H. M. Vin,
- *	H. Chen, Start-time fair queueing, 1996.)
+ *	Clients come and go.  Virtual time is how far the clients being served have come.  A client
+ *	that joins begins there: it has no credit for the time it was away.  What it owes it still
+ *	owes, and that debt shrinks as virtual time advances.  (P. Goyal, H. M. Vin, H. Chen,
+ *	Start-time fair queueing, 1996.)
  *
- *	Some are alone.  What is served to a client while nobody else has anything to do
- *	takes from nobody, and virtual time goes along: who comes later finds it not in debt.
+ *	A client may be alone.  Service while no other client has anything to do takes nothing from
+ *	others, and virtual time advances with it: clients that join later don't find it in debt.
  *
- *	There are places to wait above the file system and below it, and one pass for all.
- *	Hence the lines, of which each has a first one of its own.
+ *	Clients wait above the file system and below it, with one pass for both.  Hence the
+ *	lines, each of which has its own first client.
  *
- * A client is joined as long as it has something to do: it waits, is served, or is given a
- * moment to come back with more.  How long a moment is, the caller decides: as long as it
- * is joined it loses nothing by being late, so that must not be for ever.
+ * A client is joined as long as it has something to do: it waits, is served, or is given some time
+ * to come back with more.  The caller decides how long that is.  It must be bounded, since a joined
+ * client loses nothing by being late.
  *
  * A pass is 64 bits that wrap around, compared by difference: 2^63 are 9 PB of service at
  * weight 1, or 900 PB at the weight that clients have by default.
  *
- * Locking: everything of a struct stride and its clients is under one lock of the caller's,
- * of any kind.  Nothing here sleeps, allocates or takes longer than the logarithm of the
- * number of clients.
+ * Locking: the caller guards a struct stride and its clients with one lock, of any kind.  Nothing
+ * here sleeps, allocates or takes longer than the logarithm of the number of clients.
  */
 #ifndef SPLIT_STRIDE_H
 #define SPLIT_STRIDE_H
@@ -51,15 +49,15 @@
 #define STRIDE_LINES 4
 
 /**
- * struct stride_client - somebody who is served
+ * struct stride_client - a client
  * @served: pass by what it was really charged
- * @rest: what is less than one of @served, in parts of @weight
+ * @rest: fraction of @served, in parts of @weight
  * @expected: charged in advance, normalised bytes
  * @pass: of both
- * @weight: its part
- * @order: of those with the same pass who began to wait first has the lowest
+ * @weight: its weight
+ * @order: among equal passes, the client that began to wait first has the lowest
  * @joined: it has something to do
- * @at: where in the heap of each line it is, from 1 on; 0: it isn't waiting there
+ * @at: its index in the heap of each line, from 1 on; 0: it isn't waiting there
  */
 struct stride_client {
 	u64 served;
@@ -73,7 +71,7 @@ struct stride_client {
 };
 
 /**
- * struct stride_line - those that wait in one place
+ * struct stride_line - the clients that wait in one place
  * @heap: the lowest pass first; memory of the caller
  * @count: how many wait
  */
@@ -87,7 +85,7 @@ struct stride_line {
  * @now: virtual time
  * @expected: of all clients, joined or not, normalised bytes
  * @joined: clients with something to do
- * @order: of who waits next
+ * @order: of the next client that begins to wait
  * @line: the lines
  */
 struct stride {
@@ -102,8 +100,8 @@ struct stride {
  * stride_level_weight() - the weight of a level of an I/O priority
  * @level: 0, the highest, to 7
  *
- * Levels are 8 - level of each other, as the paper has them.  The unit is such that level 4,
- * which a process has by default, weighs as much as a cgroup does by default.
+ * Level 0 weighs eight times as much as level 7 (8 - level), as in the paper.  Level 4, a process's
+ * default, weighs as much as a cgroup of the default weight.
  *
  * Return: the weight.
  */

@@ -10,9 +10,9 @@
 #include <linux/tracepoint.h>
 
 /*
- * A call, of which kind it is (enum split_kind), or a read (-1) has to wait for a cgroup's
- * tokens, or one that had to goes: @cgroup is the inode number of its folder, @tokens are
- * normalised bytes, below zero a debt.
+ * A call, with its kind (enum split_kind), or a read (-1) has to wait for a cgroup's tokens; or a
+ * waiting one goes.  @cgroup is the inode number of its directory, @tokens are normalised bytes,
+ * below zero a debt.
  */
 DECLARE_EVENT_CLASS(token_wait,
 	TP_PROTO(struct request_queue *q, u64 cgroup, int kind, s64 tokens),

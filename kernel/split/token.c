@@ -2,43 +2,43 @@
 /*
  * Split-Token: a cgroup's I/O costs a disk no more than its rate
  *
- * Each cgroup with an io.sluice.rate has a bucket of tokens (bucket.h) on each device.  What
- * it and all below it do is paid from there: normalised bytes (cost.h), as much as the same
- * time of the device would read in sequence.
+ * Each cgroup with an io.sluice.rate has a bucket of tokens (bucket.h) on each device.  I/O of the
+ * cgroup and of all cgroups below it is paid from there, in normalised bytes (cost.h): as many
+ * bytes as the device would read in sequence in the same time.
  *
- *	when data becomes dirty		what it will probably cost, at once
- *	when it is written or freed	that is given back,
- *	when a request goes		and what it does cost is taken: reads, data, and
- *					its part of metadata and of the journal
+ *	when data becomes dirty		the estimated cost is taken, at once
+ *	when it is written or freed	the estimate is given back
+ *	when a request is dispatched	its real cost is taken: of reads, of data, and of the
+ *					cgroup's part of metadata and of the journal
  *
- * Who is in debt waits, and only where nobody else would wait for him:
+ * A cgroup in debt waits, but only where no other process would wait for it:
  *
  *	at the entry gates	writes, stores to mapped files, changes of names, fsyncs
  *	at the block level	reads of data, unless they are made with a handle of the
  *				journal: others may need what is read
- *	not at all		reads from the page cache, writes to what is dirty anyway;
- *				all that is written: a commit of the journal may need it
+ *	not at all		reads from the page cache, writes to pages that are dirty
+ *				already, and all write requests: a commit of the journal may
+ *				need them
  *
- * What was held goes in the order in which it came, and no more of it than there are tokens
- * for: the next call when the one before it has returned, and is charged; reads as if each
- * will cost what the last one did.  So many threads that wait for one bucket don't spend it
- * many times.
+ * Held calls and reads are let go in the order in which they came, and no faster than tokens
+ * allow.  The next call goes when the one before it has returned and been charged.  A read is
+ * assumed to cost what the last one did.  So many threads that wait for one bucket can't spend
+ * its tokens several times.
  *
- * The gates are closed while somebody is in debt, and nothing is done for those who have no
- * rate.  Requests that needn't wait go as by a deadline scheduler: by place, in batches,
- * reads before writes but not for ever, and what is overdue first.
+ * The gates are closed only while a bucket is in debt; cgroups without a rate pass them with
+ * hardly any work.  Requests that needn't wait are dispatched as by a deadline scheduler: by
+ * location, in batches, overdue ones first.  Reads go before writes, but cannot starve them.
  *
- * Progress: a debt is paid at the rate, and then one call and one read go in each tick at
- * least, whether or not those that have gone before are back.  However large a debt is, a
- * read of each bucket goes every TOKEN_PATIENCE_MS: who waits for one can't be killed.  When
- * the queue is frozen, as to change the scheduler, or the machine is suspended, all reads go;
- * when the last CPU of a hardware queue goes offline, those of that queue.
+ * Progress: a debt is paid off at the rate.  Then at least one call and one read go in each tick,
+ * whether or not earlier ones have returned.  However large the debt is, one read of each bucket
+ * goes every TOKEN_PATIENCE_MS, since a task that waits for a read can't be killed.  All reads go
+ * when the queue is frozen, as for a change of the scheduler, or when the machine is suspended.
+ * When the last CPU of a hardware queue goes offline, the reads of that queue go.
  *
- * scs-token is the paper's rival, to compare with: a scheduler of system calls alone (S. S.
+ * scs-token is the paper's rival, for comparison: a scheduler of system calls alone (S. S.
  * Craciunas, C. M. Kirsch, H. Roeck, I/O resource management through system call scheduling,
- * 2008).  A read that isn't served from memory, and each write, costs its bytes when it is
- * made, whatever comes of it below; who is in debt waits at the gate, and nobody anywhere
- * else.
+ * 2008).  A read that isn't served from memory, and each write, costs its bytes when the call is
+ * made, whatever I/O it causes below.  A cgroup in debt waits at the gate and nowhere else.
  *
  * Source: the split-level paper, sections 2.3.3 and 5.3.  docs/split-token.md has the model,
  * and where it departs from the paper.
@@ -54,42 +54,42 @@
 #define CREATE_TRACE_POINTS
 #include "token-trace.h"
 
-/* A hundred seeks of a disk are a second: who reads now and then never notices his rate. */
+/* About ten seeks of a disk, which does 100 a second: an occasional reader isn't throttled. */
 #define TOKEN_HOARD_MS 100
 #define TOKEN_HOARD_MS_MAX 10000
 
 /*
- * How often it is looked whose debt is paid, and what is held is said to be; of how many
- * buckets, and calls, each time.  All 256 buckets take 40 ms, and 16 thousand calls 640 ms.
+ * The tick's interval, the buckets looked at in a tick, and the held calls that are told in a tick
+ * that they are held.  All 256 buckets take 40 ms, and 16 thousand calls 640 ms.
  */
 #define TOKEN_TICK_MS 10
 #define TOKEN_LOOKS 64U
 #define TOKEN_ANSWERS 256U
 
-/* So many calls that turn out to wait for another bucket go there at a time. */
+/* Per review, so many held calls that turn out to wait for another bucket are moved there. */
 #define TOKEN_MOVES 64U
 
-/* In a large debt a read goes so often: of a disk's time that is a 400th. */
+/* Interval between reads of a bucket in large debt: they take 1/400 of a disk's time. */
 #define TOKEN_PATIENCE_MS 5000
 
-/* So many requests of a kind go by their place before others are thought of. */
+/* Requests of a direction in a batch: so many go by location before other choices are made. */
 #define TOKEN_BATCH 16
 
-/* Batches of reads that go before one of writes. */
+/* Batches of reads that go before one of writes, while writes wait. */
 #define TOKEN_STARVED 2
 
-/* Who waited for longer goes before who is nearer. */
+/* A request that has waited for longer than this begins the next batch of its direction. */
 #define TOKEN_READ_MS 500
 #define TOKEN_WRITE_MS 5000
 
-/* Of the tags, those with a rate together get this part for reads, those in debt that. */
+/* Parts of the tags for reads: of all cgroups with a rate together, and of those in debt. */
 #define TOKEN_LIMITED_PART 4
 #define TOKEN_DEBTOR_PART 16
 
 /* Writes leave this part of the tags to reads. */
 #define TOKEN_READ_PART 4
 
-/* Who is in debt waits there; of scs-token all are seen there. */
+/* Gates where a cgroup in debt waits; with scs-token they are always closed. */
 #define TOKEN_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
 #define TOKEN_SCS_GATES (BIT(SPLIT_WRITE) | BIT(SPLIT_READ))
 
@@ -97,8 +97,8 @@ static_assert(CAUSE_RATE_MIN == BUCKET_RATE_MIN && CAUSE_RATE_MAX == BUCKET_RATE
 
 /* What a request is: the low bits of rq->elv.priv[1]. */
 enum token_state {
-	TOKEN_NOBODYS, /* no matter to a bucket */
-	TOKEN_NEEDED, /* a read that somebody else may need */
+	TOKEN_NOBODYS, /* no bucket has to do with it */
+	TOKEN_NEEDED, /* a read that other tasks may need */
 	TOKEN_READ, /* of a bucket, with what is reserved for it */
 };
 
@@ -115,18 +115,18 @@ enum token_queue { TOKEN_CALLS, TOKEN_WAITING, TOKEN_QUEUES, TOKEN_NOBODY = TOKE
 enum { TOKEN_READS, TOKEN_WRITES, TOKEN_DIRS };
 
 /**
- * struct token_bucket - a cgroup on this device
+ * struct token_bucket - a cgroup with a rate, on this device
  * @tokens: what it may spend
- * @cgroup: inode number of its folder; 0: nobody has had this place
+ * @cgroup: inode number of its directory; 0: the place has not been used
  * @rate: at which @tokens are filled
  * @debtors: in token_data.debtors
  * @queue: held calls and waiting reads, in order
- * @going: calls that waited, have gone and not returned
- * @reserved: what the reads that may go will cost
+ * @going: calls that were held, have been let go and have not returned
+ * @reserved: what the reads that may go will cost, as estimated
  * @last: what its last read cost
- * @went: jiffies when a read that waited went, or began to wait where none did
- * @given: jiffies when it was given something back
- * @charged: what it has cost since it was met, normalised bytes
+ * @went: jiffies when a waiting read last went, or when the first read began to wait
+ * @given: jiffies when an estimate was last given back to it
+ * @charged: what it has cost since it was first seen, normalised bytes
  */
 struct token_bucket {
 	struct bucket tokens;
@@ -144,26 +144,26 @@ struct token_bucket {
 
 /**
  * struct token_data - one queue's scheduler
- * @lock: guards all that follows, unless it says otherwise; taken from any context, and
- *	  last of all but what wakes a task
+ * @lock: guards all that follows, unless stated otherwise; taken from any context.  Only locks
+ *	  that wake a task are taken inside it
  * @q: the queue
  * @device: for split.h's functions
  * @scs: it is scs-token
  * @bucket: by place of the limit
  * @debtors: buckets in debt, or for which calls or reads wait; the one looked at last comes last
- * @answering: place of the bucket whose calls are being said to be held
- * @answered: the last of them that was, or the head of the list; NULL: none yet
- * @urgent: what no policy may delay: flushes, what was dispatched before; in order
+ * @answering: place of the bucket whose calls are now told that they are held
+ * @answered: the last call of it that was told, or the head of the list; NULL: none yet
+ * @urgent: requests that no policy may delay, in order: flushes, requeued requests
  * @ready: requests that may go, by direction
- * @waiting: reads in the buckets' lists
- * @writes: that are being inserted, wait or are being charged: what was given back for them
- *	    will be taken again; changes without the lock
+ * @waiting: number of reads in the buckets' lists
+ * @writes: writes that are being inserted, wait, or are being charged: what was given back for
+ *	    them will be taken again; changes without the lock
  * @dir: direction of the batch
- * @batch: how many of it have gone
- * @starved: batches of reads while writes were there
+ * @batch: how many requests of it have gone
+ * @starved: batches of reads dispatched while writes waited
  * @next: sector where the last request of the direction ended
  * @cost: what split_dispatch() has charged so far
- * @tick: looks whose debt is paid, while somebody is in debt
+ * @tick: reviews the debtors, while there are any
  * @hoard: ms; the knob; read and written without the lock
  */
 struct token_data {
@@ -191,7 +191,7 @@ struct token_data {
 /* The machine is about to be suspended: no read may wait. */
 static bool token_suspending;
 
-/* As split-token's in all but its name. */
+/* Like token_type, under another name. */
 static struct elevator_type token_scs_type;
 
 static u64 token_hoard_ns(const struct token_data *token)
@@ -206,7 +206,7 @@ static bool token_since(unsigned long when, unsigned int ms)
 	return time_after(jiffies, when + msecs_to_jiffies(ms));
 }
 
-/* What was given back for writes that are still to be charged isn't cut. */
+/* While writes are still to be charged, what was given back for them isn't cut to the burst. */
 static void token_fill(const struct token_data *token, struct token_bucket *bucket)
 {
 	bool cut = !atomic_read(&token->writes) || token_since(bucket->given, TOKEN_WRITE_MS);
@@ -214,7 +214,7 @@ static void token_fill(const struct token_data *token, struct token_bucket *buck
 	bucket_fill(&bucket->tokens, ktime_get_ns(), bucket->rate, token_hoard_ns(token), cut);
 }
 
-/* The bucket of a limit, filled.  Who waits for a former owner of the place finds that out. */
+/* The bucket of a limit, filled.  Calls that wait for the place's former owner find that out. */
 static struct token_bucket *token_bucket(struct token_data *token, const struct cause_limit *limit)
 {
 	struct token_bucket *bucket = &token->bucket[limit->place];
@@ -232,7 +232,7 @@ static struct token_bucket *token_bucket(struct token_data *token, const struct 
 	return bucket;
 }
 
-/* Whether what a bucket has is gone, or about to go. */
+/* Whether a bucket has no tokens left, those reserved for reads subtracted. */
 static bool token_is_spent(const struct token_bucket *bucket)
 {
 	return bucket->tokens.tokens < (s64)bucket->reserved;
@@ -264,9 +264,9 @@ static void token_note_debtor(struct token_data *token, struct token_bucket *buc
 }
 
 /*
- * Of the buckets that an account pays from, the first one that is spent, or for which others
- * of a kind wait already; or NULL.  @nearest: becomes the first one of all, unless it is NULL,
- * and stays as it is if there is none.
+ * Of the buckets that an account pays from, the first one that is spent, or that has calls or
+ * reads waiting in the queue @behind; NULL if there is none.  *@nearest, unless @nearest is NULL,
+ * becomes the first of all these buckets; it stays as it is if there is none.
  */
 static struct token_bucket *token_spent(struct token_data *token,
 					const struct split_account *account,
@@ -287,7 +287,7 @@ static struct token_bucket *token_spent(struct token_data *token,
 	return NULL;
 }
 
-/* @known: it is what it did cost, and not what it will. */
+/* Charges all buckets of an account.  @known: @cost is the real cost and not an estimate. */
 static void token_take(struct token_data *token, const struct split_account *account, u64 cost,
 		       bool known)
 {
@@ -335,7 +335,7 @@ static void token_let_go(struct token_data *token, struct token_bucket *bucket,
 	split_let_go(call);
 }
 
-/* Lets the next call go, if it needn't wait for a bucket any longer. */
+/* Lets the next call go if it needn't wait for a bucket any longer. */
 static void token_review_calls(struct token_data *token, struct token_bucket *bucket)
 {
 	struct split_call *call, *next;
@@ -355,7 +355,7 @@ static void token_review_calls(struct token_data *token, struct token_bucket *bu
 	}
 }
 
-/* What has no rate has nothing to wait for. */
+/* An account without a rate has nothing to wait for. */
 static bool token_concerns(void *data, const struct split_account *account)
 {
 	struct cgroup_subsys_state *css = account->css;
@@ -516,7 +516,7 @@ static void token_put(struct token_data *token, struct request *rq,
 		(void *)(((cost << TOKEN_PLACE_BITS | place) << TOKEN_STATE_BITS) | TOKEN_READ);
 }
 
-/* A read goes among those that may go; what it will cost is reserved. */
+/* A read becomes one of those that may go; its estimated cost is reserved. */
 static void token_ready_read(struct token_data *token, struct token_bucket *bucket,
 			     struct request *rq)
 {
@@ -532,8 +532,8 @@ static bool token_must_flow(const struct token_data *token)
 }
 
 /*
- * A read must go if the last CPU of its hardware queue goes offline: that waits, under the
- * lock of all CPUs, until the queue has no request.
+ * A read must go if the last CPU of its hardware queue goes offline: CPU hotplug waits, with its
+ * lock held, until that queue has no request.
  */
 static bool token_is_offline(const struct request *rq)
 {
@@ -551,7 +551,7 @@ static void token_wait_read(struct token_data *token, struct token_bucket *bucke
 	token_note_debtor(token, bucket);
 }
 
-/* A read that waited goes. */
+/* A waiting read may go. */
 static void token_release_read(struct token_data *token, struct token_bucket *bucket,
 			       struct request *rq)
 {
@@ -578,8 +578,8 @@ static bool token_release_offline(struct token_data *token, struct token_bucket 
 }
 
 /*
- * Lets reads go that needn't wait for a bucket any longer; @one: one of them if it has tokens
- * at all.  Return: whether one went.
+ * Lets reads go that needn't wait for a bucket any longer.  @one: also one that must wait, if the
+ * bucket isn't in debt or none went for TOKEN_PATIENCE_MS.  Return: whether one went.
  */
 static bool token_review_reads(struct token_data *token, struct token_bucket *bucket, bool one)
 {
@@ -629,7 +629,7 @@ static bool token_is_overdue(const struct rq_set *set, unsigned int ms)
 	       time_after(jiffies, rq_came(rq_set_oldest(set)) + msecs_to_jiffies(ms));
 }
 
-/* Which direction goes next, and whether its batch is to begin with the oldest. */
+/* Which direction goes next, and whether a new batch is to begin with the oldest request. */
 static unsigned int token_choose(struct token_data *token, bool *oldest)
 {
 	const struct rq_set *reads = &token->ready[TOKEN_READS];
@@ -671,7 +671,7 @@ static struct request *token_take_ready(struct token_data *token)
 	return rq;
 }
 
-/* A request leaves: whoever caused it is charged, and what was reserved for it is free. */
+/* A request is dispatched: its causes are charged, and what was reserved for it is released. */
 static void token_pay(struct token_data *token, struct request *rq)
 {
 	struct token_bucket *bucket = token_bucket_of(token, rq);
@@ -716,8 +716,8 @@ static bool token_has_work(struct blk_mq_hw_ctx *hctx)
 /* Requests, in the order of a request's life */
 
 /*
- * Called without locks, before a tag is allocated.  Reads that wait have tags: who has no
- * rate must find some.
+ * Called without locks, before a tag is allocated.  Waiting reads keep their tags, so they are
+ * limited to a part: cgroups without a rate must find free tags.
  */
 static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
@@ -745,7 +745,7 @@ static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, max(tags / part, 1U));
 }
 
-/* A flush that writes nothing, as of an fsync that finds nothing, is never dispatched here. */
+/* Such a flush has no data, as of an fsync with nothing to write; it isn't dispatched here. */
 static void token_pay_flush(struct request *rq)
 {
 	struct token_data *token = rq->q->elevator->elevator_data;
@@ -759,8 +759,8 @@ static void token_pay_flush(struct request *rq)
 }
 
 /*
- * Others may need what a task reads that changes metadata.  A process that waits for a flush, and
- * not for a log, has nothing to write with it.
+ * Other tasks may need what a task with a journal handle reads.  A process that waits for a flush,
+ * and not for a log, has nothing to write with it.
  */
 static void token_prepare_request(struct request *rq)
 {
@@ -773,8 +773,8 @@ static void token_prepare_request(struct request *rq)
 }
 
 /*
- * Whether a read is of metadata: file systems don't say so of all, but such blocks are of the
- * device's own page cache.  Its pages are locked, or the caller's own.
+ * Whether a read is of metadata.  File systems don't flag all of it, but read such blocks through
+ * the device's own page cache.  The pages are locked, or the caller's own.
  */
 static bool token_is_metadata(const struct request *rq)
 {
@@ -827,7 +827,7 @@ static void token_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *
 
 /* The tick */
 
-/* What is held is held on purpose: some calls are told, after those of the last tick. */
+/* Tells some calls that they are held on purpose, after those of the last tick. */
 static void token_answer(struct token_data *token)
 {
 	unsigned int answers = TOKEN_ANSWERS, places;
@@ -858,7 +858,7 @@ static bool token_look_at(struct token_data *token, struct token_bucket *bucket)
 	list_move_tail(&bucket->debtors, &token->debtors);
 	if (!list_empty(&bucket->queue[TOKEN_CALLS]) || !list_empty(&bucket->queue[TOKEN_WAITING]))
 		return went;
-	/* The debt of who has no rate any more is nobody's. */
+	/* A debt goes with its rate: no cgroup owes it any longer. */
 	if (!cause_has_limit(bucket - token->bucket, bucket->cgroup))
 		bucket->cgroup = 0;
 	if (!bucket->cgroup || !bucket_in_debt(&bucket->tokens))
@@ -866,7 +866,7 @@ static bool token_look_at(struct token_data *token, struct token_bucket *bucket)
 	return went;
 }
 
-/* Looks at some buckets, the last debtor of before at most.  Return: whether a read went. */
+/* Looks at some buckets, each at most once.  Return: whether a read went. */
 static bool token_look(struct token_data *token)
 {
 	const struct list_head *last = token->debtors.prev, *debtor = NULL;
@@ -908,7 +908,7 @@ static void token_depth_updated(struct request_queue *q)
 	sluice_may_limit_tags(q);
 }
 
-/* The queue is frozen: no memory may be waited for that would have to be written to it. */
+/* The queue is frozen: an allocation must not wait for memory that is written back to it. */
 static struct token_data *token_alloc(struct request_queue *q)
 {
 	unsigned int flags = memalloc_noio_save(), i;
@@ -1068,7 +1068,7 @@ static struct elevator_type token_type = {
 	.elevator_owner = THIS_MODULE,
 };
 
-/* Tasks are about to be frozen, of which some may wait for a read; or have been thawed. */
+/* Tasks, some of which may wait for a read, are about to be frozen; or they have been thawed. */
 static int token_pm(struct notifier_block *nb, unsigned long event, void *unused)
 {
 	WRITE_ONCE(token_suspending,
@@ -1084,7 +1084,7 @@ static int __init token_init(void)
 
 	if (err)
 		return err;
-	/* Before either is registered, which writes to it. */
+	/* Copied before elv_register(), which writes to its argument. */
 	memcpy(&token_scs_type, &token_type, sizeof(token_type));
 	token_scs_type.elevator_name = "scs-token";
 	err = elv_register(&token_type);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * XFS: its gates, and who caused what it logs.
+ * XFS: its gates, and the causes of what it logs.
  *
- * Changes gather in memory (the committed item list) until they are pushed to the log: from
- * then on what the log is given is caused by all who have committed transactions to that
- * push, in the proportion of their number.  A log's writes tell by their flags that they are
- * such, and are given by whichever task needs them written, so that it is the log that knows
- * for whom (split_log_tag_of_bio()), not the task.
+ * Changes gather in memory (the committed item list) until they are pushed to the log.  From then
+ * on what the log is given belongs to all causes that have committed transactions to that push, in
+ * proportion to the number of those.  A log's writes are recognised by their flags.  Any task may
+ * submit them, so their causes are those of the log (split_log_tag_of_bio()), not of the task.
  *
- * Kernel threads that allocate blocks for a file's data, or note that it has been written, do
- * so for who made the file dirty last.
+ * Kernel threads that allocate blocks for a file's data, or note that it has been written, work
+ * for the cause that made the file dirty last.
  *
- * What the log has is written to its place for nobody: XFS's buffers aren't in the page cache.
+ * Writing the log's changes to their place has no known cause: XFS's buffers aren't in the page
+ * cache.
  *
- * A log is known by its mount, which leads all of XFS's own structures that are met here by
- * their first members (6.1 and 6.12: xfs_cil_ctx.cil, xfs_cil.xc_log, xlog.l_mp).  They are
- * read as memory that may be anything, and only compared: if a kernel has them elsewhere the
- * log is nobody's, and tests/guest/split-xfs.sh fails.
+ * A log is identified by its mount.  It is found through the first members of those structures of
+ * XFS that are met here (6.1 and 6.12: xfs_cil_ctx.cil, xfs_cil.xc_log, xlog.l_mp).  They are read
+ * as memory that may be anything, and only compared.  If a kernel has them elsewhere the log has no
+ * causes, and tests/guest/split-xfs.sh fails.
  *
  * Source: the split-level paper, section 4.2, which leaves XFS's log without causes.
  */
