@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* CSV, a line a stage. */
+/* CSV: a line for each stage. */
 #include "label.h"
 #include "print.h"
 #include "tables.h"
@@ -27,7 +27,7 @@ static void csv_files(FILE *out, double seconds)
 	}
 }
 
-/* What was lost is a line too, with its number as the count. */
+/* The losses are lines as well, with their number in the count column. */
 void print_csv(FILE *out)
 {
 	static bool headed;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel half of iolat: takes the time of each step of a block I/O, adds up at completion.
+ * The kernel half of iolat: takes the time of each step of a block I/O and adds up the stages at
+ * completion.
  *
- * An I/O is known by the address of its request's first bio, from the queueing of the bio (Q) over the request's
- * insertion (I) and dispatch (D) to its completion (C). When it got its request (G) the request itself knows. The
- * address belongs to one I/O as long as that lives, unlike a sector. The tables on its way are arrays of fixed size:
- * nothing is allocated, no lock is taken, and what finds no room is counted.
+ * An I/O is identified by the address of its request's first bio. Its steps are the queueing of
+ * the bio (Q), the request's insertion (I), its dispatch (D) and its completion (C). The request
+ * itself records when it was allocated (G). Unlike a sector, the address belongs to one I/O for as
+ * long as the I/O lives. The tables have a fixed size: nothing is allocated and no lock is taken.
+ * An I/O or event that finds no room is counted.
  *
- * Where there are many I/Os a second on a CPU only some are followed, at random, and each stands for those that went by
- * since the one before: numbers are right in sum, percentiles are those of a sample.
+ * When a CPU has many I/Os a second, only some are followed, chosen at random. Each of them stands
+ * for the I/Os that passed since the one before. Sums are right, and percentiles are those of a
+ * sample.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_core_read.h>
@@ -22,25 +25,34 @@
 #define EIOCBQUEUED 529
 #define EAGAIN 11
 
-/* How many bios merged in front of a request's first one are looked through for it, and how many are counted. */
+/*
+ * Bios searched for a request's first one after front merges, and bios counted in a request, at
+ * most.
+ */
 #define FRONT_MERGES 64
 #define COUNTED_BIOS 256
-/* How far a row may be from where its key says, and how many dispatched I/Os are passed over at once. */
+/*
+ * Places that a row may be away from its hash, and dispatched I/Os that are skipped at once, at
+ * most.
+ */
 #define PROBES 64
 #define STEPS 64
-/* Rows in use from which on none is made for a new process, nor for any other. */
+/* Rows in use at which a new process gets no row of its own, and at which no other key gets one. */
 #define FEW_LEFT (ROWS / 4 * 3)
 #define FEWER_LEFT (ROWS / 8 * 7)
-/* A process or thread is new for so long: most are then gone. */
+/* A process or thread counts as new for this long. Most of them have ended by then. */
 #define YOUNG_NS 1000000000ULL
-/* How often a CPU tries to raise a maximum that others raise meanwhile. */
+/* Attempts of a CPU to raise a maximum that other CPUs raise at the same time. */
 #define RAISES 16
-/* How often an I/O is counted as requeued at most. */
+/* The highest number of requeues that is counted for an I/O. */
 #define MOST_REQUEUES 0xffff
-/* An I/O stands for at most twice 2^COARSEST. */
+/* An I/O stands for at most twice 2^COARSEST I/Os. */
 #define COARSEST 10
 
-/* What loops or branches much is checked once, by itself, as a function that nobody knows anything about. */
+/*
+ * A function that the verifier checks once, by itself, without knowledge of its callers: for code
+ * with many loops or branches.
+ */
 #define CHECKED_ALONE __weak __noinline
 
 const volatile __u32 only_dev = ANY;
@@ -53,9 +65,9 @@ const volatile __u32 by = BY_NONE;
 /* RQF_FLUSH_SEQ and BIO_TRACE_COMPLETION as flags: their numbers differ between kernels. */
 const volatile __u32 flush_flag = 1 << 4;
 const volatile __u32 queued_flag = 1 << 7;
-/* Whether to keep the order of the waiting. */
+/* Whether the order of the waiting I/Os is kept. */
 const volatile bool order = false;
-/* Nanoseconds that REVIEW followed I/Os of a CPU should take at least; 0: follow all. */
+/* The shortest time in ns in which REVIEW I/Os of a CPU may be followed; 0: follow all. */
 const volatile __u64 review_ns = 0;
 
 __u64 counters[COUNTERS];
@@ -70,11 +82,11 @@ struct iolat_fs file_systems[FILE_SYSTEMS];
 
 struct iolat_io ios[IOS];
 __u64 addresses[IOS];
-/* How many are followed at present, and whether any bio was ever merged in front of another. */
+/* I/Os that are followed at present, and whether a bio was ever merged in front of another one. */
 __u32 live;
 bool front_merged;
 
-/* All CPUs add to a row: one for each of them would take 40 KB a row and CPU. */
+/* All CPUs add to the same row: a row for each CPU would take 40 KB per row and CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -83,7 +95,7 @@ struct {
 	__type(value, struct iolat_cell);
 } cells SEC(".maps");
 
-/* Each row's, one a stage. */
+/* The histograms of each row, one for each stage. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -112,8 +124,8 @@ static void count(enum counter what)
 }
 
 /*
- * An address as a number to reckon with: the verifier allows the difference of two addresses, and no other sum with
- * them, into which the compiler must not turn it.
+ * An address as a number for arithmetic. The verifier allows the difference of two addresses but
+ * no other sum with them, and the compiler must not turn the difference into one.
  */
 static __u64 id_of(const void *address)
 {
@@ -124,8 +136,8 @@ static __u64 id_of(const void *address)
 }
 
 /*
- * A bio's address as a mere number, as which lists of bios are walked: to check a typed step takes the verifier a search
- * through all types, and it checks every turn of a loop.
+ * A bio's address as a plain number, with which lists of bios are walked. To check a typed step
+ * the verifier searches all types, and it checks each iteration of a loop.
  */
 static __u64 number_of(struct bio *bio)
 {
@@ -135,7 +147,10 @@ static __u64 number_of(struct bio *bio)
 	return number;
 }
 
-/* What makes an id of the address of a bio, which is a mere number: reckoned from a bio that isn't. */
+/*
+ * The difference between an id and a plain address, taken from a typed bio, for bios known by
+ * address only.
+ */
 static __u64 to_id(struct bio *bio)
 {
 	return id_of(bio) - number_of(bio);
@@ -151,7 +166,7 @@ static __u32 disk_dev(struct gendisk *disk)
 	return disk->major << 20 | disk->first_minor;
 }
 
-/* Which I/Os are followed: per CPU, how many to let go by, how many went by, and since when REVIEW is counted. */
+/* For each CPU: how many I/Os to skip, how many were skipped, and since when REVIEW is counted. */
 struct iolat_pace paces[CPUS];
 
 static struct iolat_pace *this_pace(void)
@@ -159,7 +174,7 @@ static struct iolat_pace *this_pace(void)
 	return &paces[bpf_get_smp_processor_id() & (CPUS - 1)];
 }
 
-/* Make the stretches so long that REVIEW I/Os of a CPU take `review_ns` to twice that. */
+/* Adapt the stretches so that REVIEW I/Os of a CPU take between `review_ns` and twice that. */
 static void review(struct iolat_pace *pace, __u64 now)
 {
 	__u64 took = (now - pace->since) * REVIEW / pace->seen;
@@ -175,7 +190,10 @@ static void review(struct iolat_pace *pace, __u64 now)
 	}
 }
 
-/* How many I/Os this one stands for if it is to be followed, else 0. At random, so that no pattern is missed. */
+/*
+ * The number of I/Os that this one stands for if it is to be followed, else 0. It is random, so
+ * that a regular pattern cannot hide I/Os.
+ */
 static __u32 weigh(struct iolat_pace *pace)
 {
 	__u32 weight;
@@ -196,7 +214,7 @@ static __u32 set_of(__u64 bio)
 	return (((__u32)(bio >> 6) * 2654435761U) >> 19) & (SETS - 1);
 }
 
-/* The place of the I/O that is known under this address; IOS if none is. */
+/* The place of the I/O with this address; IOS if there is none. */
 CHECKED_ALONE __u32 find(__u64 bio)
 {
 	__u32 set = set_of(bio) * WAYS, way;
@@ -231,7 +249,10 @@ CHECKED_ALONE __u32 disk_of(__u32 dev)
 	return DISKS;
 }
 
-/* The place of a scheduler's name in `schedulers`, the same for all CPUs; that of "none" if there is no room. */
+/*
+ * The place of a scheduler's name in `schedulers`, the same on all CPUs; that of "none" if there
+ * is no room.
+ */
 CHECKED_ALONE __u32 scheduler_named(__u64 first, __u64 second)
 {
 	__u64 key = first ^ second * 2654435761U;
@@ -258,13 +279,19 @@ static __u32 scheduler_of(struct elevator_queue *elevator)
 	return scheduler_named(name[0], name[1]);
 }
 
-/* What tells an elevator from others: its address may be one's that was there before. Below it is room for a place. */
+/*
+ * Tells an elevator from one that had the same address before. The lowest bits are free for a
+ * place.
+ */
 static __u64 mark_of(struct elevator_queue *elevator)
 {
 	return (elevator ? id_of(elevator) * 31 + id_of(elevator->type) : 1) * SCHEDULERS;
 }
 
-/* The place of a disk's scheduler. One CPU notes a change; the others have the new one from the same moment on. */
+/*
+ * The place of a disk's scheduler. One CPU records a change; the others see the new one from that
+ * moment on.
+ */
 static __u32 current_scheduler(struct iolat_disk *disk, struct request_queue *queue)
 {
 	__u64 before = disk->elevator, mark = mark_of(queue->elevator);
@@ -288,7 +315,7 @@ static __u32 probe(__u64 what, __u64 who, __u32 n)
 {
 	__u32 start = ((what ^ what >> 32 ^ who) * 2654435761U) >> 16;
 
-	/* Steps of 1, 2, 3 and so on: such rows are not in each other's way for long. */
+	/* Steps of 1, 2, 3 and so on: rows with the same start soon take different paths. */
 	return (start + n * (n + 1) / 2) & (ROWS - 1);
 }
 
@@ -314,7 +341,7 @@ CHECKED_ALONE __u32 make_row(__u64 what, __u64 who)
 		    __sync_val_compare_and_swap(&rows[place].what, 0, WHAT_MADE))
 			continue;
 		rows[place].who = who;
-		/* From now on it is found. */
+		/* From now on find_row() finds it. */
 		__sync_lock_test_and_set(&rows[place].what, what);
 		__sync_fetch_and_add(&rows_used, 1);
 		return place;
@@ -323,9 +350,9 @@ CHECKED_ALONE __u32 make_row(__u64 what, __u64 who)
 }
 
 /*
- * The place of an I/O's row in `rows`, which may be that of all others; ROWS if there is no room. It is the row's as long
- * as the program runs, since rows are given back between programs only. Two CPUs may make the same row twice: it is added
- * up later.
+ * The place of an I/O's row in `rows`, which may be the row for all others; ROWS if there is no
+ * room. The row keeps its key while the program runs, since rows are given back only between
+ * programs. Two CPUs may make the same row twice: user space adds them up.
  */
 static __u32 row_of(const struct iolat_io *io)
 {
@@ -338,7 +365,10 @@ static __u32 row_of(const struct iolat_io *io)
 	return place == ROWS && by ? make_row(io->what, WHO_OTHERS) : place;
 }
 
-/* The operation as users know it: the kernel's writes without data are flushes, those on zones have no name. */
+/*
+ * The operation as users know it: the kernel's writes without data are flushes, zone operations
+ * have no name.
+ */
 static __u32 op_of(__u32 opf, __u32 bytes)
 {
 	__u32 op = opf & OP_MASK;
@@ -348,7 +378,7 @@ static __u32 op_of(__u32 opf, __u32 bytes)
 	return op < 32 && IO_NAMED >> op & 1 ? op : IO_OTHER;
 }
 
-/* Classes and schedulers are known for sure from the insertion on, and may be gone at completion. */
+/* Class and scheduler are certain from the insertion on, and may be gone at completion. */
 static void describe(struct iolat_io *io, struct request *rq)
 {
 	__u32 dev = disk_dev(rq->q->disk), place = disk_of(dev);
@@ -365,7 +395,7 @@ static void describe(struct iolat_io *io, struct request *rq)
 	io->what = what;
 }
 
-/* The first of these bios that is followed: of a request that others were merged in front of. */
+/* The first of these bios that is followed, for a request in front of which others were merged. */
 CHECKED_ALONE __u32 find_behind(__u64 address, __u64 to_id)
 {
 	__u32 place, n;
@@ -379,7 +409,7 @@ CHECKED_ALONE __u32 find_behind(__u64 address, __u64 to_id)
 	return IOS;
 }
 
-/* The I/O of a request: that of its first bio, as a rule. */
+/* The I/O of a request: usually that of its first bio. */
 static __u32 io_of(struct request *rq)
 {
 	struct bio *bio = rq->bio;
@@ -398,7 +428,10 @@ static __u64 cgroup_of(struct bio *bio)
 	return bio->bi_blkg ? bio->bi_blkg->blkcg->css.cgroup->kn->id : 0;
 }
 
-/* A bio's priority; one that says nothing gets its task's later on 6.1, which is now the one that runs. */
+/*
+ * A bio's priority. On 6.1 a bio without one gets its task's priority later; that task is running
+ * now.
+ */
 static __u16 ioprio_of(struct bio *bio)
 {
 	struct io_context *context;
@@ -419,7 +452,10 @@ static bool wanted_thread(void)
 
 static bool wanted(struct bio *bio, struct gendisk *disk)
 {
-	/* A device without requests (device-mapper, md) passes its bios on to one that has them. */
+	/*
+	 * A device without requests (device-mapper, md) passes its bios on to a device with
+	 * requests.
+	 */
 	if (!disk->queue->mq_ops || (only_dev != ANY && disk_dev(disk) != only_dev))
 		return false;
 	if (only_op != ANY && op_of(bio->bi_opf, bio->bi_iter.bi_size) != only_op)
@@ -444,7 +480,7 @@ static __u64 who_of(struct bio *bio)
 	return 0;
 }
 
-/* Whether the process or thread that --by counts for began of late. */
+/* Whether the process or thread that --by counts for was started recently. */
 static bool is_young(__u64 now)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -458,12 +494,12 @@ static struct iolat_line *line_of(__u32 disk, __u32 rank)
 {
 	__u32 line = disk << LINE_BITS | rank;
 
-	/* 6.1 loses track of a number put together of two, unless the mask comes last. */
+	/* 6.1 loses track of a number that is composed of two, unless the mask comes last. */
 	barrier_var(line);
 	return &lines[line & (LINES - 1)];
 }
 
-/* Queue up, by class and disk. */
+/* Enter the line of the I/O's class and disk. */
 static void enter_line(struct iolat_io *io, __u32 place)
 {
 	struct iolat_line *line = line_of(io->disk, io->rank);
@@ -477,7 +513,7 @@ static void leave_line(struct iolat_io *io)
 {
 	struct iolat_line *line = line_of(io->disk, io->rank);
 
-	/* A longer line than there is room for has overwritten its oldest. */
+	/* A line that is longer than LINE has overwritten its oldest entry. */
 	if (line->line[io->seq & (LINE - 1)] >> 32 == io->seq)
 		line->line[io->seq & (LINE - 1)] = (__u64)io->seq << 32;
 	else
@@ -492,7 +528,7 @@ static void forget(__u32 place, enum counter why)
 	count(why);
 }
 
-/* The I/O has no way of its own any more. */
+/* The I/O is no longer followed by itself. */
 static void end(__u32 place, enum counter why)
 {
 	if (place == IOS)
@@ -502,7 +538,10 @@ static void end(__u32 place, enum counter why)
 	forget(place, why);
 }
 
-/* A free place for an address; IOS if there is none. Whatever is still known by it had an end that was not seen. */
+/*
+ * A free place for an address; IOS if there is none. An I/O that is still known by this address
+ * had an end that was not seen.
+ */
 CHECKED_ALONE __u32 claim(__u64 bio)
 {
 	__u32 set = set_of(bio) * WAYS, way, place;
@@ -529,7 +568,7 @@ static __u32 follow(__u64 bio)
 	return place;
 }
 
-/* The place of the I/O that has waited longest in a line; IOS if none does. */
+/* The place of the I/O that has waited longest in a line; IOS if there is none. */
 CHECKED_ALONE __u32 oldest(__u32 disk, __u32 rank)
 {
 	struct iolat_line *line = line_of(disk, rank);
@@ -538,7 +577,7 @@ CHECKED_ALONE __u32 oldest(__u32 disk, __u32 rank)
 
 	for (n = 0; n < STEPS && head != line->tail; n++) {
 		entry = line->line[head & (LINE - 1)];
-		/* Another CPU is about to fill it. */
+		/* Another CPU is about to fill this entry. */
 		if ((__s32)((entry >> 32) - head) < 0)
 			break;
 		if (entry >> 32 == head && (__u32)entry) {
@@ -580,8 +619,8 @@ static void invert(struct iolat_io *io, struct iolat_io *other, __u64 now)
 }
 
 /*
- * Compare an I/O that is being dispatched with the oldest of each class on its disk. What has its request but was not
- * inserted is still its task's, in a plug: nobody overtook it.
+ * Compare an I/O that is being dispatched with the oldest of each class on its disk. An I/O that
+ * has its request but was not inserted is still in its task's plug, so it was not overtaken.
  */
 static void overtake(struct iolat_io *io, __u64 now)
 {
@@ -637,8 +676,8 @@ static __noinline int queued(struct bio *bio, __u32 weight)
 }
 
 /*
- * The programs are short as long as they have nothing to follow: what they call is a function of its own, so that they
- * need no registers of others.
+ * The programs stay short while nothing is followed: the work is in a function of its own, so that
+ * they save no registers for it.
  */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(bio_queue, struct bio *bio)
@@ -649,9 +688,10 @@ int BPF_PROG(bio_queue, struct bio *bio)
 }
 
 /*
- * A device without requests passed the very bio on (NVMe's multipath, md without statistics), which is not queued again
- * in the kernel's eyes; it is when it reaches a device with requests. From a partition to its own disk it is not passed
- * on: it was queued for that disk already, or is about to be.
+ * A device without requests passed the same bio on (NVMe's multipath, md without statistics). The
+ * kernel does not queue such a bio again; iolat does when it reaches a device with requests. A bio
+ * of a partition is not passed on in this sense: it was queued for the same disk already, or is
+ * about to be.
  */
 SEC("tp_btf/block_bio_remap")
 int BPF_PROG(bio_remap, struct bio *bio, dev_t from)
@@ -665,7 +705,7 @@ int BPF_PROG(bio_remap, struct bio *bio, dev_t from)
 	return weight ? queued(bio, weight) : 0;
 }
 
-/* `bio` is a new one for the first part; it shares its origin, the rest, which is chained to it. */
+/* `bio` is new and covers the first part; its origin keeps the rest and is chained to it. */
 SEC("tp_btf/block_split")
 int BPF_PROG(bio_split, struct bio *bio)
 {
@@ -684,7 +724,7 @@ int BPF_PROG(bio_split, struct bio *bio)
 	return 0;
 }
 
-/* Only for the order of the waiting: who waits for a tag, and who has one. */
+/* Only for the order of the waiting I/Os: whether an I/O waits for a tag or has one. */
 SEC("?tp_btf/block_getrq")
 int BPF_PROG(getrq, struct bio *bio)
 {
@@ -695,7 +735,7 @@ int BPF_PROG(getrq, struct bio *bio)
 	return 0;
 }
 
-/* The bio joined another's request. */
+/* The bio joined another bio's request. */
 static int end_bio(struct bio *bio)
 {
 	if (live)
@@ -716,7 +756,7 @@ int BPF_PROG(frontmerge, struct bio *bio)
 	return end_bio(bio);
 }
 
-/* The bio ended before it had a request; NVMe's multipath tells of those that have one, too. */
+/* The bio ended before it had a request; NVMe's multipath reports bios that have one, too. */
 SEC("tp_btf/block_bio_complete")
 int BPF_PROG(bio_complete, struct request_queue *q, struct bio *bio)
 {
@@ -727,7 +767,7 @@ int BPF_PROG(bio_complete, struct request_queue *q, struct bio *bio)
 	return 0;
 }
 
-/* `rq` was absorbed by its neighbour. */
+/* `rq` was merged into its neighbour. */
 SEC("tp_btf/block_rq_merge")
 int BPF_PROG(rq_merge, struct request *rq)
 {
@@ -735,7 +775,7 @@ int BPF_PROG(rq_merge, struct request *rq)
 	return 0;
 }
 
-/* A requeued request is inserted again; it has waited since the first time. */
+/* A requeued request is inserted again; its wait began with the first insertion. */
 static __noinline int inserted(struct request *rq)
 {
 	__u32 place = io_of(rq);
@@ -755,7 +795,7 @@ int BPF_PROG(rq_insert, struct request *rq)
 	return live ? inserted(rq) : 0;
 }
 
-/* How many bios there are from the second one on, the first included. */
+/* The number of bios in a request, counted from the second one on. */
 CHECKED_ALONE __u32 bios_from(__u64 address)
 {
 	__u32 n;
@@ -771,7 +811,7 @@ CHECKED_ALONE __u32 end_joined(__u64 bio)
 	return 0;
 }
 
-/* Discards join a request without an event: here is the last chance to tell. */
+/* Discards join a request without an event: this is the last chance to count them as merged. */
 CHECKED_ALONE __u32 end_all_joined(__u64 address, __u64 to_id)
 {
 	__u32 n;
@@ -804,7 +844,7 @@ static __noinline int issued(struct request *rq)
 		describe(io, rq);
 	io->bytes = rq->__data_len;
 	io->bios = 1;
-	/* By now merges have made it as large as it gets. */
+	/* The request gets no more merges: its bios can be counted. */
 	if (rq->bio->bi_next)
 		count_bios(io, rq);
 	if (!io->listed)
@@ -829,7 +869,7 @@ int BPF_PROG(rq_requeue, struct request *rq)
 	if (place == IOS)
 		return 0;
 	io->d = 0;
-	/* One that its device has no room for is requeued every few ms. */
+	/* A request for which its device has no room is requeued every few ms. */
 	if (io->requeues < MOST_REQUEUES)
 		io->requeues++;
 	if (order && !io->listed && io->disk < DISKS)
@@ -837,7 +877,7 @@ int BPF_PROG(rq_requeue, struct request *rq)
 	return 0;
 }
 
-/* The number of the highest bit of a value below 2^32 that is not 0. */
+/* The number of the highest bit that is set in a value below 2^32; the value must not be 0. */
 static __u32 log2_of(__u32 value)
 {
 	__u32 log = 0;
@@ -904,7 +944,7 @@ static void add_stage(__u32 row, enum stage stage, __u64 value, __u32 weight)
 		add(histogram, value, weight);
 }
 
-/* Count an I/O whose stages are added up: a reader that finds the count finds the sums too. */
+/* Count an I/O after its stages were added: a reader that sees the count sees the sums too. */
 static void add_cell(struct iolat_cell *cell, const struct iolat_io *io)
 {
 	__sync_fetch_and_add(&cell->bytes, (__u64)io->bytes * io->weight);
@@ -919,8 +959,9 @@ static void add_cell(struct iolat_cell *cell, const struct iolat_io *io)
 }
 
 /*
- * A step that never came has the time of the one before: its stage is empty and the sum stays exact. A flush without
- * data is never dispatched itself, as the device gets one flush for many: its time is the device's.
+ * A step that never came has the time of the step before it, so that its stage is empty and the
+ * sum stays exact. A flush without data is never dispatched itself, as the device gets one flush
+ * for many: its whole time counts as the device's.
  */
 static void finish(struct iolat_io *io, struct request *rq, __u64 c)
 {
@@ -932,7 +973,10 @@ static void finish(struct iolat_io *io, struct request *rq, __u64 c)
 		count(LOST_ROWS);
 		return;
 	}
-	/* The kernel's own time may be that of an earlier request of the same plug: before Q there was no wait. */
+	/*
+	 * The kernel's time may be that of an earlier request of the same plug: before Q there was
+	 * no wait.
+	 */
 	if (g < io->q)
 		g = io->q;
 	d = d ?: g;
@@ -951,7 +995,7 @@ static void finish(struct iolat_io *io, struct request *rq, __u64 c)
 	add_cell(cell, io);
 }
 
-/* The first of these bios of which not all is done, when so many bytes are; 0 if there is none. */
+/* The first of these bios that is not complete when so many bytes are; 0 if there is none. */
 CHECKED_ALONE __u64 first_undone(__u64 address, __u32 bytes)
 {
 	__u32 n, size;
@@ -966,7 +1010,7 @@ CHECKED_ALONE __u64 first_undone(__u64 address, __u32 bytes)
 	return address;
 }
 
-/* Part of a request is done: from now on it is known by its first bio that isn't. */
+/* Part of a request is complete: from now on its I/O is known by the first bio that is not. */
 static __noinline void move_on(__u32 place, struct bio *bio, __u32 bytes)
 {
 	__u64 address = first_undone(number_of(bio), bytes), id = address + to_id(bio);
@@ -989,7 +1033,10 @@ static __noinline int completed(struct request *rq, __u32 bytes)
 	__u32 place = io_of(rq);
 	struct iolat_io *io = at(place);
 
-	/* A write with flushes around it completes twice; only then is its flag gone. */
+	/*
+	 * A write with flushes around it completes twice; at the second completion the flag is
+	 * clear.
+	 */
 	if (place == IOS || rq->rq_flags & flush_flag)
 		return 0;
 	if (bytes < rq->__data_len) {
@@ -1011,7 +1058,10 @@ int BPF_PROG(rq_complete, struct request *rq, blk_status_t error, unsigned int b
 	return live ? completed(rq, bytes) : 0;
 }
 
-/* What a task is doing: since when it is in a system call and in a file system, and what it came to do. */
+/*
+ * What a task does: since when it is in a system call and in a file system, and which operation
+ * that is.
+ */
 struct call {
 	__u64 since;
 	__u64 fs_since[FILE_OPS];
@@ -1080,7 +1130,10 @@ static void add_file(__u32 what, __u64 took)
 		count(LOST_FILES);
 }
 
-/* What went on in the background, or was not to wait, has not taken its time yet. */
+/*
+ * An operation that continues in the background, or was refused because it must not wait, has not
+ * taken its time yet.
+ */
 static int leave_fs(struct file *file, enum file_op op, long ret)
 {
 	struct call *call = this_call(0);
@@ -1132,7 +1185,10 @@ FILE_IO(btrfs_file_read_iter, FILE_READ)
 FILE_IO(btrfs_file_write_iter, FILE_WRITE)
 FILE_FSYNC(btrfs_sync_file)
 
-/* A system call counts where a file system's work was part of it; sockets, pipes and devices don't. */
+/*
+ * A system call counts if a file system did part of the work; calls on sockets, pipes and devices
+ * don't.
+ */
 SEC("?tp_btf/sys_enter")
 int BPF_PROG(enter_call, struct pt_regs *regs, long id)
 {

@@ -2,8 +2,9 @@
 /*
  * iolat: where block I/O spends its time, by priority, operation, disk and scheduler.
  *
- * Loads the kernel half, reads its tables at the end or every interval, and prints what was added since. The tables
- * are not reset, since that would lose events; their 32-bit slots are read once a minute at least, and added up here.
+ * Loads the kernel half, reads its tables at the end or at every interval, and prints what was
+ * added since. The tables are not reset, since that would lose events. Their 32-bit slots are read
+ * at least once a minute and added up here.
  */
 #include <errno.h>
 #include <limits.h>
@@ -17,7 +18,10 @@
 #include "serve.h"
 #include "tables.h"
 
-/* Nanoseconds between looks at rows to be given back: that many processes can't have come and gone. */
+/*
+ * Nanoseconds between checks for rows to give back: too short for all rows to be used up
+ * meanwhile.
+ */
 #define RECLAIM_NS (NSEC / 10)
 
 static void print_round(void)
@@ -33,7 +37,10 @@ static void print_round(void)
 	begin_counts();
 }
 
-/* Nanoseconds between looks at what waits: a quarter of the alarm, so that it is late by no more than that. */
+/*
+ * Nanoseconds between looks at the waiting I/Os: a quarter of the alarm, so that the alarm is late
+ * by no more than that.
+ */
 static unsigned long long look_every(void)
 {
 	unsigned long long every = options.order ? NSEC : READING * NSEC;
@@ -43,7 +50,7 @@ static unsigned long long look_every(void)
 	return options.by && every > RECLAIM_NS ? RECLAIM_NS : every;
 }
 
-/* Until a signal comes or the rounds are over. */
+/* Runs until a signal comes or the rounds are over. */
 static void watch(int signals, int listening)
 {
 	struct pollfd fds[2 + CLIENTS] = { { .fd = signals, .events = POLLIN } };

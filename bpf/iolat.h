@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What iolat's two halves share: histograms, rows, and what is kept of disks, file systems and order.
+ * What iolat's two halves share: histograms, rows, and the tables of disks, file systems and
+ * order.
  */
 #ifndef IOLAT_H
 #define IOLAT_H
 
 /*
- * A histogram is base-2 log-linear: slots of UNIT ns up to SUB of them, then SUB slots to every octave, so that a value
- * is known to one part in SUB (its slot's middle to half of that) or to UNIT. What takes 2^TOP_BITS ns (34 s) or more
- * goes to the last slot; the maximum is kept exactly.
+ * A base-2 log-linear histogram: slots of UNIT ns up to SUB of them, then SUB slots for each
+ * octave. A value is known to one part in SUB (its slot's middle to half of that) or to UNIT. A
+ * value of 2^TOP_BITS ns (34 s) or more goes to the last slot; the maximum is kept exactly.
  */
 #define UNIT_BITS 4
 #define SUB_BITS 6
@@ -22,7 +23,10 @@ struct histogram {
 	unsigned int slots[SLOTS];
 };
 
-/* The stages of an I/O: queued, got its request, inserted, dispatched, completed; and the sums that people ask for. */
+/*
+ * The stages of an I/O between these steps: queued, got its request, inserted, dispatched,
+ * completed; and their usual sums.
+ */
 enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 
 #define ROWS 1024
@@ -35,8 +39,8 @@ enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 #define ANY 0xffffffffU
 
 /*
- * A row's `what`: marks that it is in use, that what `--by` says has ended, or alone that the row is being made; scheduler,
- * operation, level, class, disk.
+ * A row's `what`. Its flags: the row is in use; the process or cgroup that `--by` names has ended;
+ * or, set alone, the row is being made. Its fields: scheduler, operation, level, class and disk.
  */
 #define WHAT_USED (1ULL << 63)
 #define WHAT_ENDED (1ULL << 62)
@@ -46,10 +50,10 @@ enum stage { Q2G, G2I, I2D, Q2D, D2C, Q2C, STAGES };
 #define WHAT_LEVEL 35
 #define WHAT_CLASS 32
 
-/* All that have ended, or came when rows were few, in one. */
+/* One row for all that have ended, or came when few rows were left. */
 #define WHO_OTHERS (~0ULL)
 
-/* Of what `--by` says: 0, a cgroup's number, or that of a process or thread. */
+/* `who` depends on `--by`: 0, or the number of a cgroup, a process or a thread. */
 struct iolat_row {
 	unsigned long long what;
 	unsigned long long who;
@@ -64,7 +68,10 @@ struct iolat_cell {
 	unsigned long long bypassed_max;
 };
 
-/* What the kernel calls flush here is one without data; with data it is a write. All that have no name are one. */
+/*
+ * A kernel flush without data is a flush here; one with data is a write. All operations without a
+ * name are one.
+ */
 enum {
 	IO_READ = 0,
 	IO_WRITE = 1,
@@ -80,12 +87,12 @@ enum {
 
 enum by { BY_NONE, BY_CGROUP, BY_PROCESS, BY_THREAD };
 
-/* Classes by urgency; what has no class is best-effort. */
+/* Classes by urgency; I/O without a class is best-effort. */
 enum rank { RANK_RT, RANK_BE, RANK_IDLE, RANKS };
 
 /*
- * The waiting I/Os of one rank on one disk, in order of arrival: `line[n % LINE]` holds n and the number of the I/O
- * plus 1, or 0 once it has been dispatched.
+ * The waiting I/Os of one rank on one disk, in order of arrival. `line[n % LINE]` holds n and the
+ * place of the I/O plus 1, or 0 once it has been dispatched.
  */
 #define LINE 4096
 #define LINE_BITS 2
@@ -96,12 +103,15 @@ struct iolat_line {
 	unsigned long long line[LINE];
 };
 
-/* Followed I/Os: so many sets, in each of which so many places for the addresses that belong there. */
+/*
+ * Followed I/Os: the number of sets, and in each set the places for the addresses that belong
+ * there.
+ */
 #define WAYS 4
 #define SETS 8192
 #define IOS (SETS * WAYS)
 
-/* An I/O that is followed; what is known under its bio's address in `addresses`. */
+/* An I/O that is followed; its bio's address is at the same place in `addresses`. */
 struct iolat_io {
 	unsigned long long q;
 	unsigned long long g;
@@ -127,8 +137,9 @@ struct iolat_io {
 };
 
 /*
- * Which I/Os a CPU follows: how many are still to go by of the present stretch, how long stretches get, how many I/Os
- * were seen since when, to be reviewed after REVIEW of them.
+ * Which I/Os a CPU follows: how many of the present stretch are still to be skipped, how long
+ * stretches get, and how many I/Os were seen since when. The length is reviewed after REVIEW of
+ * them.
  */
 #define REVIEW 64
 #define CPUS 256
@@ -141,7 +152,7 @@ struct iolat_pace {
 	unsigned int random;
 } __attribute__((aligned(64)));
 
-/* A scheduler's name, and a number made of all of it, which is there at once. */
+/* A scheduler's name, and a number made of the whole name, which is written in one step. */
 struct iolat_scheduler {
 	unsigned long long key;
 	union {
@@ -150,7 +161,10 @@ struct iolat_scheduler {
 	};
 };
 
-/* `elevator`: 0 before the first I/O; the scheduler's place modulo SCHEDULERS, the rest tells its elevator from others. */
+/*
+ * `elevator` is 0 before the first I/O. Modulo SCHEDULERS it is the scheduler's place; the rest
+ * tells its elevator from others.
+ */
 struct iolat_disk {
 	unsigned int dev;
 	unsigned long long elevator;
@@ -164,7 +178,7 @@ struct iolat_change {
 	unsigned short to;
 };
 
-/* A lower class was dispatched while an older I/O of a higher one was waiting. */
+/* An I/O of a lower class was dispatched while an older one of a higher class was waiting. */
 struct iolat_pair {
 	unsigned int dev;
 	unsigned char scheduler;
@@ -173,7 +187,10 @@ struct iolat_pair {
 	unsigned char pad;
 };
 
-/* How often, and the one that had waited longest: by then, in ns, and who had queued the two. */
+/*
+ * How often it happened, and the longest wait of the older I/O until then, in ns, with the
+ * processes that queued the two.
+ */
 struct iolat_inversion {
 	unsigned long long count;
 	unsigned long long waited;
@@ -190,8 +207,9 @@ enum file_op { FILE_READ, FILE_WRITE, FILE_SYNC, FILE_OPS };
 enum layer { LAYER_FS, LAYER_CALL, LAYERS };
 
 /*
- * What became of the I/Os that were to be followed: FOLLOWED is the sum of FINISHED, MERGED, FAILED, LOST_IOS and those
- * in flight. LOST_IOS found no room or had an end that was not seen; LOST_ROWS are finished, but in no row.
+ * What became of the I/Os that were to be followed. FOLLOWED is the sum of FINISHED, MERGED,
+ * FAILED, LOST_IOS and those in flight. LOST_IOS found no room or had an end that was not seen;
+ * LOST_ROWS are finished, but in no row.
  */
 enum counter {
 	FOLLOWED,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* JSON, a line a round. */
+/* JSON: a line for each round. */
 #include "label.h"
 #include "options.h"
 #include "print.h"

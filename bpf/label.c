@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the keys of the tables are called. */
+/* The names of the tables' keys. */
 #include "label.h"
 #include "options.h"
 #include "who.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the keys of the tables are called. */
+/* The names of the tables' keys. */
 #ifndef LABEL_H
 #define LABEL_H
 
 #include <limits.h>
 #include "tables.h"
 
-/* A row's key in words. */
+/* The key of a row in words. */
 struct label {
 	char disk[DISK_NAME];
 	char who[PATH_MAX];
@@ -34,12 +34,15 @@ struct pair_label {
 
 struct label label_of(const struct iolat_row *key);
 
-/* What the n-th histogram of `files` is of, in words; false if nothing is in it. */
+/* The key of the n-th histogram of `files` in words; false if the histogram is empty. */
 bool label_file(int n, struct file_label *label);
 
 struct pair_label label_pair(const struct iolat_pair *key);
 
-/* The next kind of inversion from the n-th on that grew in this round, in words too; NULL if there is none. n goes past it. */
+/*
+ * The next kind of inversion, from the n-th on, that grew in this round, also in words; NULL if
+ * there is none. Moves n past it.
+ */
 const struct pair *next_pair(unsigned int *n, struct pair_label *label);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* OpenMetrics, whose counters only ever grow, so that any number of readers can take differences. */
+/* OpenMetrics. Its counters only grow, so that any number of readers can take differences. */
 #include <string.h>
 #include "label.h"
 #include "options.h"
@@ -76,7 +76,7 @@ static void metric_files(FILE *out)
 	}
 }
 
-/* A counter of every row, at `offset` in it. */
+/* Print a counter of every row, at `offset` in the row. */
 static void metric_counter(FILE *out, struct row **sorted, size_t count, const char *name,
 			   const char *help, size_t offset)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the command line asks for, and how iolat ends when it can't be done. */
+/* The command line's options, and the exit of iolat when it cannot do what is asked. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -109,7 +109,7 @@ static unsigned int disk(const char *name)
 	return major(info.st_rdev) << 20 | minor(info.st_rdev);
 }
 
-/* Whether a file of a cgroup is there; its first line then. */
+/* Whether a cgroup has a file; if so, the first line of it. */
 static bool cgroup_says(const char *path, const char *name, char *line, size_t size)
 {
 	char file[PATH_MAX];
@@ -126,8 +126,9 @@ static bool cgroup_says(const char *path, const char *name, char *line, size_t s
 }
 
 /*
- * A cgroup's number is that of its folder. A bio belongs to the nearest cgroup with an io controller: one without, or one
- * whose processes are all in cgroups below it that have one, never has I/O of its own.
+ * A cgroup's number is that of its folder. A bio belongs to the nearest cgroup with an io
+ * controller. So a cgroup without one never has I/O of its own, nor has one whose processes are
+ * all in cgroups below it that have one.
  */
 static unsigned long long cgroup(const char *path)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the command line asks for, the words for it, and the end of iolat when it can't be done. */
+/*
+ * The command line's options, their words, and the exit of iolat when it cannot do what is asked.
+ */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 

@@ -13,7 +13,10 @@
 #include "serve.h"
 #include "tables.h"
 
-/* What a client may take in all, in ns: to ask, to take the answer in and to close. iolat's own time isn't in it. */
+/*
+ * The total time of a client in ns: for its request, for taking the answer and for closing.
+ * iolat's own time does not count.
+ */
 #define PATIENCE NSEC
 
 /**
@@ -56,7 +59,10 @@ static char *answer(const char *request, size_t *size)
 	return text;
 }
 
-/* Read more of a request, which ends with an empty line; false if there is none, or the client has closed. */
+/*
+ * Read more of a request, which ends with an empty line; false if it is no valid request or the
+ * client has closed.
+ */
 static bool hear(struct client *client)
 {
 	char *end = client->request + client->asked;
@@ -73,7 +79,7 @@ static bool hear(struct client *client)
 	return true;
 }
 
-/* Send more of an answer; false if the client doesn't take it. */
+/* Send more of an answer; false if the client does not take it. */
 static bool tell(struct client *client)
 {
 	ssize_t sent = send(client->socket, client->answer + client->sent,
@@ -86,7 +92,7 @@ static bool tell(struct client *client)
 		return true;
 	free(client->answer);
 	client->answer = NULL;
-	/* What was sent arrives whole if the client closes first. */
+	/* Data that was sent arrives completely if the client closes first. */
 	return !shutdown(client->socket, SHUT_WR);
 }
 
@@ -115,7 +121,7 @@ void serve(const struct pollfd *fds, int listening, unsigned long long waited)
 	unsigned int n;
 	int socket;
 
-	/* From the last on, which takes the place of one that leaves. */
+	/* Backwards, since the last client takes the place of one that leaves. */
 	for (n = client_count; n--;) {
 		struct client *client = &clients[n];
 

@@ -6,21 +6,25 @@
 #include <netinet/in.h>
 #include <poll.h>
 
-/* Clients at a time; others wait to be accepted. The answer of a full table takes some 20 MB. */
+/*
+ * Clients that are served at the same time; others wait to be accepted. The answer of a full table
+ * takes some 20 MB.
+ */
 #define CLIENTS 8
 
-/* A socket that listens there. */
+/* A socket that listens at this address. */
 int open_socket(const struct sockaddr_in *address);
 
 /*
- * Say what to poll for, for the listening socket and the clients, 1 + CLIENTS entries at most. Returns how many; no
- * longer than `wait` ns, which it lowers to the least time that a client has left.
+ * Fill in what to poll for: the listening socket and the clients, 1 + CLIENTS entries at most.
+ * Returns their number. Lowers `wait`, in ns, to the least time that a client has left.
  */
 unsigned int await_clients(struct pollfd *fds, int listening, unsigned long long *wait);
 
 /*
- * Do what the poll that took `waited` ns has found to be possible. A client has a second of that time to ask and to take
- * the answer in, then it is left. The others are served meanwhile.
+ * Serve the sockets that the poll found ready; the poll took `waited` ns. A client has a second of
+ * such time to ask and to take the answer, then it is disconnected. The others are served
+ * meanwhile.
  */
 void serve(const struct pollfd *fds, int listening, unsigned long long waited);
 

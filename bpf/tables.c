@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The kernel half's tables: loaded, read, and what they say. */
+/* The tables of the kernel half: loading, reading and summing. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -20,9 +20,12 @@
 #include "tables.h"
 #include "who.h"
 
-/* I/Os a second and CPU that are all followed; of more, as many at random. */
+/* I/Os per second and CPU up to which all are followed; of more, as many are chosen at random. */
 #define PACE 3000
-/* Microseconds that no program of the kernel half takes, where the kernel can't tell that none runs any more. */
+/*
+ * Microseconds in which every program of the kernel half ends, for kernels that cannot tell when
+ * none runs any more.
+ */
 #define GRACE_US 10000
 
 struct iolat_bpf *bpf;
@@ -42,16 +45,19 @@ const struct quantile quantiles[QUANTILES] = {
 	{ "p50", 0.5 }, { "p95", 0.95 }, { "p99", 0.99 }, { "p99.9", 0.999 }
 };
 
-/* The kernel's rows, which it goes on filling. */
+/* The kernel's rows, which it keeps filling. */
 static struct iolat_cell *cells;
 static struct histogram *stages;
-/* What they were when they were read. */
+/* The values that were last read. */
 static struct {
 	struct iolat_cell cell;
 	struct histogram stages[STAGES];
 } *last[ROWS];
 static struct histogram last_files[FILE_ROWS];
-/* The longest that an I/O of a class was seen waiting, in ns, of late and in the time before; when this time began. */
+/*
+ * The longest wait of a class that was seen, in ns, in this period and in the one before; and when
+ * this period began.
+ */
 static unsigned long long waited[DISKS][RANKS], waited_before[DISKS][RANKS], waited_since;
 /* Whether an alarm is on. */
 static bool starving[DISKS][RANKS];
@@ -73,7 +79,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return getenv("IOLAT_DEBUG") ? vfprintf(stderr, format, args) : 0;
 }
 
-/* The kernel won't have the program: find out why, as far as can be. */
+/* The kernel refuses the program: find out why, as far as possible. */
 __attribute__((noreturn)) static void refused(int error)
 {
 	char text[128] = "";
@@ -103,7 +109,10 @@ static void check_kernel(void)
 		       "grep BTF /boot/config-*");
 }
 
-/* The flag whose bit is an enumerator of the kernel; of that number if there is none of that name. */
+/*
+ * The flag whose bit is a named enumerator of the kernel; bit `bit` if the kernel has none of that
+ * name.
+ */
 static unsigned int flag(const struct btf *btf, const char *name, unsigned int bit)
 {
 	unsigned int id, n;
@@ -122,13 +131,13 @@ static void find_flags(void)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 
-	/* A macro before 6.11, always of this number. */
+	/* A macro before 6.11, always with this number. */
 	bpf->rodata->flush_flag = flag(btf, "__RQF_FLUSH_SEQ", 4);
 	bpf->rodata->queued_flag = flag(btf, "BIO_TRACE_COMPLETION", 7);
 	btf__free(btf);
 }
 
-/* Whether the file system that a function belongs to is there: ext4 for ext4_sync_file. */
+/* Whether the file system of a function is loaded: ext4 for ext4_sync_file. */
 static bool has_fs_of(const char *function)
 {
 	FILE *list = fopen("/proc/filesystems", "r");
@@ -144,7 +153,7 @@ static bool has_fs_of(const char *function)
 	return there;
 }
 
-/* File systems whose module is not loaded have nothing to hook. */
+/* File systems whose module is not loaded have no functions to hook. */
 static void choose_programs(void)
 {
 	struct bpf_program *program;
@@ -232,7 +241,7 @@ unsigned long long slot_end(int slot)
 	return (((unsigned long long)(slot - shift * SUB + 1) << shift) << UNIT_BITS) - 1;
 }
 
-/* The middle of a slot, at most half a slot's width from what was measured. */
+/* The middle of a slot, at most half a slot's width from the measured value. */
 double slot_value(int slot)
 {
 	int shift = slot < 2 * SUB ? 0 : slot / SUB - 1;
@@ -241,8 +250,8 @@ double slot_value(int slot)
 }
 
 /*
- * Add what a histogram has gained since it was `last`, as which it is kept. Its maximum is that of the round if it has
- * grown, else the end of the highest slot that has.
+ * Add what a histogram has gained since `last`, and keep it as `last`. The maximum of the round is
+ * the histogram's if that has grown, else the end of the highest slot that has.
  */
 static void gain(struct total *total, struct histogram *last, const struct histogram *now)
 {
@@ -285,7 +294,7 @@ static void gain_row(struct row *row, struct iolat_cell *last, const struct iola
 	*last = *now;
 }
 
-/* Add the histogram at a place of `files`, of all CPUs. */
+/* Add the histogram at a place of `files`, over all CPUs. */
 static void read_file(unsigned int place, struct histogram *sum)
 {
 	int cpus = libbpf_num_possible_cpus(), cpu;
@@ -322,13 +331,15 @@ static struct row *row_of(const struct iolat_row *key)
 	return rows[n];
 }
 
-/* Whether the kernel's n-th row is one. */
+/* Whether the kernel's n-th row is in use. */
 static bool in_use(unsigned int n)
 {
 	return __atomic_load_n(&bpf->bss->rows[n].what, __ATOMIC_ACQUIRE) & WHAT_USED;
 }
 
-/* The key of the kernel's n-th row, which is in use; what it is of may have ended. */
+/*
+ * The key of the kernel's n-th row, which is in use; its process, thread or cgroup may have ended.
+ */
 static struct iolat_row key_of(unsigned int n)
 {
 	struct iolat_row key = bpf->bss->rows[n];
@@ -337,7 +348,10 @@ static struct iolat_row key_of(unsigned int n)
 	return key;
 }
 
-/* Whether the kernel has a row of a key; it may have several, if CPUs have made them at the same time. */
+/*
+ * Whether the kernel has a row with a key. It may have several, if CPUs made them at the same
+ * time.
+ */
 static bool has_row(const struct iolat_row *key)
 {
 	struct iolat_row other;
@@ -353,10 +367,13 @@ static bool has_row(const struct iolat_row *key)
 	return false;
 }
 
-/* Add what the kernel's n-th row has gained. It counts an I/O in the cell when that is in all of the histograms. */
+/*
+ * Add what the kernel's n-th row has gained. An I/O is in the cell's count only after it is in all
+ * histograms.
+ */
 static void read_row(unsigned int n)
 {
-	/* First, so that an I/O which is counted later is a reason to read the row again. */
+	/* Read the count first: an I/O that is counted later is a reason to read the row again. */
 	const unsigned long long ios = __atomic_load_n(&cells[n].ios, __ATOMIC_ACQUIRE);
 	const struct iolat_row key = key_of(n);
 	struct row *row = row_of(&key);
@@ -462,7 +479,10 @@ static void add_row(struct row *sum, const struct row *part)
 		add_total(&sum->stages[s], &part->stages[s]);
 }
 
-/* From now on the kernel finds no row of what has ended. Returns how many rows these are. */
+/*
+ * From now on the kernel finds no row of a process, thread or cgroup that has ended. Returns the
+ * number of these rows.
+ */
 static unsigned int mark_ended(void)
 {
 	unsigned int n, count = 0;
@@ -476,14 +496,14 @@ static unsigned int mark_ended(void)
 	return count;
 }
 
-/* No program that began before is running any more: they run with preemption off. */
+/* Wait until no program that began before is still running: they run with preemption off. */
 static void wait_for_programs(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		usleep(GRACE_US);
 }
 
-/* The kernel's n-th row is as if nothing ever was. */
+/* Reset the kernel's n-th row to its initial state. */
 static void give_back(unsigned int n)
 {
 	memset(&cells[n], 0, sizeof(*cells));
@@ -495,7 +515,7 @@ static void give_back(unsigned int n)
 	__atomic_sub_fetch(&bpf->bss->rows_used, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Add the row of a key, which has ended, to that of all others. */
+/* Add the row of a key that has ended to the row for all others. */
 static void unite(const struct iolat_row *key)
 {
 	const struct iolat_row others = { key->what, WHO_OTHERS };
@@ -534,7 +554,10 @@ void reclaim_rows(void)
 	}
 }
 
-/* A disk by its number; those that have done I/O the kernel has named, hidden paths of NVMe among them. */
+/*
+ * The name of a disk by its number. The kernel half has named the disks that did I/O, among them
+ * hidden paths of NVMe.
+ */
 void disk_name(char *name, size_t size, unsigned int dev)
 {
 	char path[64], target[PATH_MAX];
@@ -560,7 +583,10 @@ const char *scheduler_name(unsigned long long place)
 	return bpf->bss->schedulers[place % SCHEDULERS].name;
 }
 
-/* How long the first of a line has waited, in ns. The kernel goes on meanwhile: what is gone by now had its turn. */
+/*
+ * How long the first I/O of a line has waited, in ns. The kernel goes on meanwhile: an I/O that
+ * has left the line is ignored.
+ */
 static unsigned long long oldest(const struct iolat_line *line, unsigned long long now)
 {
 	unsigned int n = line->head, tail = line->tail;
@@ -591,7 +617,10 @@ static void sound_alarm(int disk, int rank, unsigned long long age)
 	starving[disk][rank] = late;
 }
 
-/* Metrics are read by anybody at any time: their maxima are of the last minute or two, whoever has read them. */
+/*
+ * Metrics may be read by several readers at any time: their maxima are of the last minute or two,
+ * whichever reader asks.
+ */
 static void forget_waits(unsigned long long now)
 {
 	if (options.format != OPENMETRICS || now - waited_since < READING * NSEC)
@@ -624,7 +653,7 @@ unsigned long long longest_wait(int disk, int rank)
 	return now > before ? now : before;
 }
 
-/* What they say */
+/* Sums over the tables */
 
 double quantile(const struct total *total, double share)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel half's tables: loaded, read, and what they say. */
+/* The tables of the kernel half: loading, reading and summing. */
 #ifndef TABLES_H
 #define TABLES_H
 
@@ -10,9 +10,9 @@
 #include "iolat.skel.h"
 
 #define NSEC 1000000000ULL
-/* Seconds between readings at most: a slot holds 2^32 I/Os. */
+/* The longest time between readings in seconds: a slot holds 2^32 I/Os. */
 #define READING 60
-/* The rows of what is there, and of what is gone: both of the kinds that the kernel's rows had. */
+/* Rows of keys that exist and of keys that have ended: as many of either as the kernel has rows. */
 #define MAX_ROWS (2 * ROWS)
 #define MAX_PAIRS 1024
 #define FILE_ROWS (FILE_SYSTEMS * FILE_OPS * LAYERS)
@@ -52,7 +52,7 @@ extern const char *const stage_names[STAGES];
 extern const char *const counter_names[COUNTERS];
 extern const char *const rank_names[RANKS];
 extern const struct quantile quantiles[QUANTILES];
-/* When it began to watch. */
+/* When iolat began to watch. */
 extern unsigned long long started;
 /* When the round began. */
 extern unsigned long long round_began;
@@ -66,24 +66,30 @@ void load(void);
 
 void read_tables(void);
 
-/* Where the kernel's rows get few: add those of ended cgroups, processes and threads to the others', and give them back. */
+/*
+ * When few of the kernel's rows are left: add those of ended cgroups, processes and threads to the
+ * row for all others, and free them.
+ */
 void reclaim_rows(void);
 
-/* See how long the oldest of each class and disk has waited, and sound the alarm. */
+/* Look how long the oldest I/O of each class and disk has waited, and raise the alarm. */
 void look_for_oldest(void);
 
-/* The longest that an I/O of a class was seen waiting: in this round, or in metrics in the last minute or two. In ns. */
+/*
+ * The longest wait of a class that was seen, in ns: in this round, or for metrics in the last
+ * minute or two.
+ */
 unsigned long long longest_wait(int disk, int rank);
 
-/* Begin to count anew, but for what metrics have, which only ever grow. */
+/* Restart the counts, except those of metrics, which only grow. */
 void begin_counts(void);
 
 void disk_name(char *name, size_t size, unsigned int dev);
 
-/* By a place modulo SCHEDULERS. */
+/* The name of a scheduler, by a place modulo SCHEDULERS. */
 const char *scheduler_name(unsigned long long place);
 
-/* The first change of scheduler to show: the kernel keeps the last ones. */
+/* The first change of scheduler to show: the kernel half keeps only the last ones. */
 unsigned int first_change(void);
 
 unsigned long long slot_end(int slot);
@@ -94,13 +100,21 @@ double mean(const struct total *total);
 /* What became of the I/Os that were to be followed. */
 unsigned long long counted(enum counter what);
 
-/* Runs of a program that the kernel left out, because it came while the same one was running on that CPU. */
+/*
+ * Runs of a program that the kernel skipped, because the program was already running on that CPU.
+ */
 unsigned long long missed(void);
 
-/* The rows with something in them, by disk, scheduler, operation, priority and who. */
+/*
+ * The rows that are not empty, by disk, scheduler, operation, priority, and cgroup, process or
+ * thread.
+ */
 size_t sorted_rows(struct row **sorted);
 
-/* Who had which part of a disk's bytes: the rows' classes, levels and cgroups or processes, of all operations. */
+/*
+ * The shares of a disk's bytes, over all operations, by class, level, and cgroup, process or
+ * thread.
+ */
 struct share {
 	struct iolat_row key;
 	unsigned long long bytes;
@@ -108,7 +122,7 @@ struct share {
 
 size_t shares_of(unsigned int dev, struct share *shares);
 
-/* Jain's index: 1 if all have the same, 1/count if one has all. */
+/* Jain's index: 1 if all have the same, 1/count if one has everything. */
 double jain(const struct share *shares, size_t count, double *total);
 
 #endif

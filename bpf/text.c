@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* For a person: columns, bars and sentences. */
+/* Text for people: columns, bars and sentences. */
 #include <math.h>
 #include <string.h>
 #include "label.h"

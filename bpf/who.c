@@ -10,10 +10,10 @@
 #include "who.h"
 
 #define CGROUPS "/sys/fs/cgroup"
-/* The kernel's FILEID_KERNFS: a handle that is the file's number. */
+/* The kernel's FILEID_KERNFS: a file handle that holds the file's number. */
 #define KERNFS_HANDLE 0xfe
 
-/* A cgroup's path below the root, "" if it is gone: its file system finds it by its number. */
+/* A cgroup's path below the root, "" if it is gone. Its file system finds it by its number. */
 static void cgroup_path(char *path, size_t size, unsigned long long number)
 {
 	char bytes[sizeof(struct file_handle) + sizeof(number)]
@@ -34,7 +34,7 @@ static void cgroup_path(char *path, size_t size, unsigned long long number)
 	close(root);
 }
 
-/* How long the UTF-8 character is at `text`; 0 if there is none, or one that controls a terminal. */
+/* The length of the UTF-8 character at `text`; 0 if it is none, or controls a terminal. */
 static int character(const unsigned char *text)
 {
 	static const unsigned int least[] = { 0, 0, 0xa0, 0x800, 0x10000 };
@@ -53,7 +53,10 @@ static int character(const unsigned char *text)
 	return code >= 0xd800 && code < 0xe000 ? 0 : length;
 }
 
-/* What some format would take for its own, or no reader of UTF-8 takes, becomes an underscore. True if there was any. */
+/*
+ * Replace by underscores what has a meaning in one of the formats or is not UTF-8. True if there
+ * was any.
+ */
 static bool make_plain(char *name)
 {
 	bool changed = false;
@@ -113,7 +116,7 @@ void who_name(char *name, size_t size, unsigned long long who)
 		task_name(name, size, who);
 }
 
-/* The idle task is always there. */
+/* The idle task never ends. */
 bool who_has_ended(unsigned long long who)
 {
 	char path[PATH_MAX];

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Its name, in UTF-8 that every format can take; another one for each number. */
+/* The name in UTF-8 that every format can take; it is different for each number. */
 void who_name(char *name, size_t size, unsigned long long who);
 
 bool who_has_ended(unsigned long long who);

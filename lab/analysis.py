@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An experiment's analysis: the claims it judges and the figures it draws from the cells.
 
-It lives in experiments/NAME/analysis.py as two functions, judgements() and figures(cells). Both know the cells of one
+It lives in experiments/NAME/analysis.py as two functions, judgements() and figures(cells). Both see the cells of one
 kernel at a time.
 
-A claim is judged on an interval. Each seed of a cell is a run of its own, and gives a figure of its own; the interval
+A claim is judged on an interval. Each seed of a cell is a run of its own and gives a figure of its own. The interval
 is that of the mean over the seeds, at 95 % (Student's t). A claim about a bound must hold in every run instead. While
-the limit lies inside the interval, the claim is undecided, and the cells that it looked at want one seed more.
+the limit lies inside the interval, the claim is undecided, and the cells that it looked at get one more seed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from lab.result import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, Cell, Claim, Job, La
 
 
 class Analysis(Protocol):
-    """What analysis.py has to offer."""
+    """The functions that an analysis.py must have."""
 
     def judgements(self) -> Iterable[Judgement]:
-        """Every claim, whatever was measured."""
+        """All claims, whatever was measured."""
 
     def figures(self, cells: Sequence[Cell]) -> list[Figure]:
-        """The figures that these cells allow to draw."""
+        """The figures that can be drawn from these cells."""
 
 
 class Missing(Exception):
     """A cell that a claim or a figure needs was not measured; place is its device, scheduler and variant.
 
-    It says nothing of cells that were measured: one that lacks what a claim needs gives NaN.
+    A cell that was measured but lacks a needed figure gives NaN instead.
     """
 
     def __init__(self, *place: str) -> None:
@@ -77,7 +77,7 @@ def find(cells: Iterable[Cell], device: str, scheduler: str, variant: str) -> Ce
 
 SENSES = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
 T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t for a two-sided interval of 95 %, by degrees of freedom from 1 on; more than 9 have the last one."""
+"""Student's t for a two-sided interval of 95 %, by degrees of freedom from 1 on; above 9 the last one is used."""
 DIGITS = 6
 PLACE = ("device", "scheduler", "variant")
 """Where a cell belongs within a kernel."""
@@ -93,7 +93,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, and where in the measured cells those are that want another seed before it can be decided."""
+    """A claim, and the positions of the measured cells that need another seed before it can be decided."""
 
     claim: Claim
     wanting: frozenset[int] = frozenset()
@@ -103,7 +103,7 @@ class Verdict:
 class Judgement:
     """A claim before it is judged: measure gives the figure, sense and limit what it must be (≥ 3).
 
-    bound: the figure is a worst case, and each run by itself must hold. A measure that gives NaN fails.
+    bound: the figure is a worst case, and must hold in each run by itself. A measure that gives NaN fails.
     """
 
     id: str
@@ -147,7 +147,7 @@ class Judgement:
         return Verdict(self.claim(state, values, interval), frozenset(looked if state == UNDECIDED else ()))
 
     def _state(self, interval: tuple[float, float] | None, runs: int) -> str:
-        """One run can break a bound, and no claim holds by one run."""
+        """One run can break a bound, but one run is not enough for a claim to hold."""
         holding = [SENSES[self.sense](end, self.limit) for end in interval or ()]
         if self.bound and not all(holding):
             return FAILS
@@ -157,7 +157,7 @@ class Judgement:
 
 
 class _Looked:
-    """A cell that remembers when its figures are looked at, and not only where it belongs."""
+    """A cell that records that its figures were read, and not only its place."""
 
     def __init__(self, cell: Cell, number: int, looked: set[int]) -> None:
         self._cell, self._number, self._all = cell, number, looked
@@ -174,7 +174,7 @@ def _of_run(measured: Sequence[Measured], number: int) -> list[Cell]:
 
 
 def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
-    """Where the mean of which these are samples lies, at 95 %; None of fewer than two."""
+    """The 95 % interval of the mean of these samples; None for fewer than two."""
     if len(values) < 2:
         return None
     half = T_95[min(len(values) - 1, len(T_95)) - 1] * stdev(values) / math.sqrt(len(values))
@@ -182,8 +182,7 @@ def interval_of_mean(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def ratio(above: float, below: float) -> float:
-    """A quotient that needs no care: something over nothing is 1e9, and nothing over nothing is NaN, which no claim
-    survives."""
+    """A quotient without special cases: x / 0 is 1e9, and 0 / 0 is NaN, with which every claim fails."""
     if below:
         return above / below
     return 1e9 if above else math.nan
@@ -196,7 +195,7 @@ def worst(values: Iterable[float], of: Callable[[Iterable[float]], float] = max)
 
 
 class Blank(Cell, frozen=True):
-    """A cell of an experiment's plan, without figures: it shows which cells a claim looks for."""
+    """A cell of an experiment's plan, without figures: it shows which cells a claim reads."""
 
     def job(self, name: str) -> Job:
         """A job that did nothing."""
@@ -217,8 +216,8 @@ def belongs(judgement: Judgement, planned: Sequence[Cell]) -> bool:
 def verdicts(analysis: Analysis, measured: Sequence[Measured], planned: Sequence[Cell]) -> list[Verdict]:
     """All claims, kernel by kernel; with several kernels an id ends in @RELEASE.
 
-    planned has every cell of the experiment. A claim that looks for one which was not measured is "not judged"; a claim
-    that looks for others too belongs to another experiment, and is left out.
+    planned has every cell of the experiment. A claim that needs a planned cell which was not measured is "not judged".
+    A claim that needs a cell outside the plan belongs to another experiment, and is left out.
     """
     kernels = list(dict.fromkeys(one.cell.kernel for one in measured))
     found = []

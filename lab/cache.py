@@ -28,7 +28,7 @@ def root() -> Path:
 
 
 def failed() -> Path:
-    """The folder of the jobs that failed, each in a file that is called by its key."""
+    """The folder of the failed jobs: each is a file whose name is the job's key."""
     return root() / "failed"
 
 
@@ -56,7 +56,7 @@ def once(target: Path, build: Callable[[Path], None]) -> Path:
 
 
 def replace(target: Path, build: Callable[[Path], None]) -> None:
-    """Build `target` in place of what is there: as once(), and nothing is taken away before the new is complete."""
+    """Build `target` in place of the present one: like once(), but the old is removed only when the new is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with locked(target), host_space():
         _build(target, build)
@@ -67,7 +67,7 @@ def _build(target: Path, build: Callable[[Path], None]) -> None:
     remove(part)
     try:
         build(part)
-        # A folder's name can't be taken over, a file's can, in one step.
+        # A file can be replaced in one step, a folder cannot.
         if part.is_dir() or target.is_dir():
             remove(target)
         part.rename(target)
@@ -95,7 +95,7 @@ def _try_lock(handle: TextIO) -> bool:
 
 @contextmanager
 def processors() -> Iterator[set[int]]:
-    """A processor of the host that no other guest of this cache has, in any process; all of them when none is left."""
+    """A processor of the host that no other guest of this cache uses, in any process; all of them when none is left."""
     everyone = os.sched_getaffinity(0)
     root().mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -109,7 +109,7 @@ def processors() -> Iterator[set[int]]:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for one run, gone afterwards; folders of runs that were killed go too."""
+    """A folder for one run, removed afterwards, as are the folders of runs that were killed."""
     base = root() / "run"
     base.mkdir(parents=True, exist_ok=True)
     _sweep(base)
@@ -148,7 +148,7 @@ def host_full(how: str = "is full") -> HostFull:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a tree, whatever it is, if it is there."""
+    """Remove a file or a tree, if there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, onerror=_force)
     else:
@@ -156,7 +156,7 @@ def remove(path: Path) -> None:
 
 
 def _force(function: Callable[[str], object], path: str, why: tuple[type[BaseException], object, object]) -> None:
-    """Retry a removal that a read-only folder refused; another process that sweeps may have been first."""
+    """Retry a removal that a read-only folder refused; another process may have removed the path first."""
     if issubclass(why[0], FileNotFoundError):
         return
     os.chmod(os.path.dirname(path), 0o700)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 USAGE, LAB_FAILED, INTERRUPTED = 2, 3, 130
 GO_ON = 64
-"""With --check: the command makes sense, and needs what the launcher has to install."""
+"""With --check: the command line is valid, and needs what the launcher installs."""
 PORT = 8786
-"""A scheduler's, where an address names none: Dask's own."""
+"""The port of a scheduler where an address names none: Dask's own default."""
 TOP = Path(__file__).parent.parent
 
 
@@ -41,7 +41,7 @@ def _do(options: argparse.Namespace) -> int:
 
 
 def guarded(action: Callable[[], int]) -> int:
-    """Do something; whatever goes wrong ends in a sentence and an exit status, and in no process left behind."""
+    """Run an action; any failure ends in a sentence and an exit status, and leaves no process behind."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with cache.host_space():
@@ -239,7 +239,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _experiments() -> dict[str, str]:
-    """Each experiment with about how long it takes on this host, and the first sentence of its question."""
+    """Each experiment with its approximate duration on this host, and the first sentence of its question."""
     from lab import description, plan
 
     found = {}
@@ -268,7 +268,7 @@ def _kernels() -> dict[str, str]:
 
 
 def _run_points(options: argparse.Namespace) -> list[plan.Point]:
-    """The cells that a run is to measure; UsageError if that is nothing."""
+    """The cells that a run is to measure; UsageError if there are none."""
     from lab import description, plan
 
     if options.cluster and options.accel == "kvm":
@@ -301,7 +301,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _sweep_choice(options: argparse.Namespace) -> plan.Choice:
-    """What a sweep is to run; UsageError if that is nothing."""
+    """The choice of a sweep; UsageError if it selects nothing."""
     from lab import description, plan, sweep
 
     seeds = [seed for seed in sweep.values(options.seeds) if seed]
@@ -353,7 +353,7 @@ def _test(options: argparse.Namespace) -> int:
     _prepare(kernels.names(), "tcg")
     chosen = [*(["-k", options.k] if options.k else []), *(["--full"] if options.full else [])]
     chosen += ["--fresh"] if options.fresh else []
-    # One test at a time to each worker, so that the longest, which come first, are spread.
+    # One test at a time for each worker, so that the longest, which come first, are spread.
     return int(pytest.main(["-n", str(options.j), "--maxschedchunk=1", "-q", *chosen, str(TOP / "tests")]))
 
 
@@ -375,7 +375,7 @@ def _shell(options: argparse.Namespace) -> int:
 
 
 def _prepare(names: Sequence[str], accel: str, wanted: Sequence[str] = ()) -> None:
-    """Set up what is missing, with the wanted modules or all, and choose how guests run."""
+    """Set up what is missing, with the wanted modules or all, and choose the accelerator of the guests."""
     from lab import job, setup
 
     setup.ready(names, wanted)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Clusters: runs done by the workers of a Dask cluster, and the two programs that make one.
 
-A run's key is its name in the cluster too: two clients that want the same run share one.
-A worker keeps what it computed in its own cache and is asked for it before anything is
-computed again.  What a worker has is a Dask resource, and what a run needs is the same
-name: the scheduler gives a run to no worker with another machine or another lab.
+A run's key is its name in the cluster too: two clients that want the same run share one. A worker keeps what it
+computed in its own cache and is asked for it before anything is computed again. A worker's lab and machine are a Dask
+resource, and a run needs the resource of the same name. So the scheduler gives a run to no worker with another machine
+or another lab.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from lab.job import Job, Outcome
 from lab.runs import Run
 
 PATIENCE_S = 120.0
-"""How long a sweep waits for a scheduler that went away, or for a worker that fits."""
+"""Seconds that a sweep waits for a scheduler that went away, or for a suitable worker."""
 CONNECT_S = 10.0
-"""How long a command waits for a scheduler that it hasn't seen yet."""
+"""Seconds that a command waits for a scheduler that it has not reached yet."""
 LOOK_S = 5.0
-"""How often a sweep looks at the workers, and how long it waits for a result that has ended."""
+"""Seconds between a sweep's looks at the workers, and that it waits for the result of a run that has ended."""
 WORKER_DEATHS = 20
-"""Workers that may die with a run before the run is blamed; Dask counts every run that a dead worker still had."""
+"""Workers that may die with a run before the run is blamed; Dask counts all runs that a dead worker still had."""
 LARGE = 16 << 10
-"""Bytes from which a job's file is sent to the cluster once, and not with every run."""
+"""Bytes from which a file of a job is sent to the cluster once, and not with every run."""
 
 Done = Callable[[int, Outcome], None]
 
 
 @memo
 def lab() -> str:
-    """Names the lab itself: workers must do with a job what its sender would."""
+    """A name for the lab itself: workers must do with a job what its sender would."""
     top = Path(__file__).parent
     files = sorted(path for path in top.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     needs = (top.parent / "requirements-cluster.txt").read_bytes()
@@ -58,17 +58,17 @@ def lab() -> str:
 
 
 def need(kernel: str, cpus: int) -> str:
-    """What a run needs and a worker has, as the name of a Dask resource: lab, machine and the machine's identity."""
+    """The Dask resource that a run needs and a worker has: lab, machine and the machine's identity."""
     return f"sluice {lab()} {kernel}/{cpus} {machine.get(kernel, cpus).identity}"
 
 
 def pack(value: object) -> bytes:
-    """A value as it travels."""
+    """A value in the form in which it is sent."""
     return zlib.compress(pickle.dumps(value), 1)
 
 
 def unpack(data: bytes) -> Any:
-    """What `pack` packed."""
+    """The value that `pack` packed."""
     return pickle.loads(zlib.decompress(data))
 
 
@@ -86,11 +86,11 @@ class Guests(WorkerPlugin):
         self.closing: asyncio.Task[Any] | None = None
 
     def setup(self, worker: Worker) -> None:
-        """Dask calls it when the worker starts."""
+        """Called by Dask when the worker starts."""
         self.worker = worker
 
     def transition(self, key: Any, start: str, finish: str, **_: object) -> None:
-        """Dask calls it when a task changes its state; it would let a task that was cancelled go on to its end."""
+        """Called by Dask when a task changes its state; Dask itself would let a cancelled task run to its end."""
         task = self.running.get(key)
         if task and (start, finish) == ("executing", "released"):
             task.cancel()
@@ -123,7 +123,7 @@ class Guests(WorkerPlugin):
         return pack(outcome)
 
     async def _file(self, digest: str) -> bytes:
-        """A file that was sent to the scheduler, which is asked for it once."""
+        """A file that was sent to the scheduler, fetched from it once."""
         path = cache.root() / "sent" / digest
         if not path.exists():
             data = await self.worker.scheduler.get_metadata(keys=[digest])
@@ -136,12 +136,12 @@ def _write(path: Path, data: bytes) -> None:
 
 
 async def compute(name: str, key: str, sent: bytes, fresh: bool) -> bytes:
-    """The task that a run is to Dask."""
+    """The Dask task of a run."""
     return await cast(Guests, get_worker().plugins[Guests.name]).do(name, key, sent, fresh)
 
 
 def holding(keys: Sequence[str]) -> list[str]:
-    """Which of some runs this worker has kept."""
+    """Those of some runs that this worker has kept."""
     return [key for key in keys if runs.kept(key).exists()]
 
 
@@ -151,13 +151,13 @@ def recall(key: str) -> bytes:
 
 
 def machines() -> list[str]:
-    """Make the machines that experiments ask for, and name them as runs do."""
+    """Make the machines that experiments ask for, and return the resources that runs need."""
     cpus = {description.load(name).cpus for name in description.names()}
     return [need(kernel, number) for kernel in kernels.names() for number in sorted(cpus)]
 
 
 def work(address: str, parallel: int) -> int:
-    """Be a worker, with so many guests side by side, until interrupted; HostFull if this host can't go on."""
+    """Be a worker with `parallel` guests side by side, until interrupted; HostFull if this host can't go on."""
     _quiet()
     offers = machines()
     asyncio.run(_work(address, parallel, offers))
@@ -209,7 +209,7 @@ async def _schedule(at: SplitResult) -> None:
 
 
 def _quiet() -> None:
-    """What Dask has to say of ends and losses is told in sentences here."""
+    """Silence Dask's own messages about ends and losses, which are reported in sentences here."""
     logging.disable(logging.CRITICAL)
 
 
@@ -223,8 +223,10 @@ class _Lost(Exception):
 def run_many(
     address: str, wanted: Sequence[Run], fresh: bool, done: Done, spread: Callable[[int], None] = lambda guests: None
 ) -> None:
-    """Have a cluster do runs; `done` hears of each as it ends, by its number in the list, and
-    `spread` of how many guests run side by side. The first error ends all.
+    """Have a cluster do runs.
+
+    `done` is called for each run as it ends, with its number in the list, and `spread` with the number of guests that
+    run side by side. The first error ends all.
 
     LabError if no scheduler answers, or no worker fits, for CONNECT_S at first or PATIENCE_S later.
     """
@@ -239,7 +241,7 @@ def run_many(
             patience = PATIENCE_S
             progress.say(f"sluice: the scheduler at {address} is gone; waits for it, {PATIENCE_S:.0f} s at most")
         finally:
-            # A client that lost its scheduler may fail in many ways to say good-bye.
+            # A client that lost its scheduler may fail in many ways while it disconnects.
             with suppress(Exception):
                 client.close(timeout=LOOK_S)
 
@@ -258,7 +260,7 @@ def _connect(address: str, patience: float) -> Client:
 
 
 class _Sweep:
-    """Runs in the hands of one scheduler; `left` are those without an outcome, by their number."""
+    """Runs given to one scheduler; `left` are those without an outcome, by their number."""
 
     def __init__(
         self,
@@ -287,7 +289,7 @@ class _Sweep:
         self.looked = 0.0
 
     def collect(self) -> None:
-        """See the runs to their ends; _Lost if the scheduler went away meanwhile."""
+        """Wait for the runs to end; _Lost if the scheduler went away meanwhile."""
         self._look()
         while not self.fitting:
             time.sleep(1)
@@ -303,19 +305,19 @@ class _Sweep:
                 self._take(self.ended.get(timeout=LOOK_S))
 
     def _ask(self, call: Callable[..., Any], *args: object, **options: object) -> Any:
-        """What a method of the client gives; _Lost if the scheduler doesn't answer."""
+        """The result of a method of the client; _Lost if the scheduler doesn't answer."""
         try:
             return call(*args, **options)
         except (OSError, ClosedClientError, FutureCancelledError) as error:
             raise _Lost from error
 
     def workers(self) -> Mapping[str, Mapping[str, Any]]:
-        """What the scheduler says of each worker, by address; Client.scheduler_info() now and then has none of them."""
+        """What the scheduler knows of each worker, by address; Client.scheduler_info() sometimes lacks the workers."""
         found: Mapping[str, Any] = self._ask(self.client.sync, self.client.scheduler.identity, n_workers=-1)  # type: ignore[union-attr]
         return cast(Mapping[str, Mapping[str, Any]], found["workers"])
 
     def _look(self) -> None:
-        """See which workers there are, and say what changed; LabError if none has fitted for long."""
+        """Look which workers there are and report changes; LabError if none has fitted for too long."""
         there = self.workers()
         self.looked = time.monotonic()
         fitting = {}
@@ -336,7 +338,7 @@ class _Sweep:
             raise self._alone()
 
     def _misfit(self, resources: Mapping[str, float]) -> str | None:
-        """Why a worker can do none of the runs, and what to do; None if it can do some."""
+        """Why a worker can do none of the runs, and what to do about it; None if it can do some."""
         if any(wanted in resources for wanted in self.needs.values()):
             return None
         has = [name.split() for name in resources if name.startswith("sluice ")]
@@ -358,7 +360,7 @@ class _Sweep:
         )
 
     def _recall(self, places: Sequence[str]) -> None:
-        """Take what workers have kept from before."""
+        """Fetch the outcomes that workers have kept from before."""
         numbers = {run.key: number for number, run in self.left.items()}
         kept = self._ask(self.client.run, holding, list(numbers), workers=list(places), on_error="ignore")
         for place, keys in kept.items():
@@ -377,7 +379,7 @@ class _Sweep:
         future.add_done_callback(self.ended.put)
 
     def _send(self, one: Job) -> bytes:
-        """A job as it travels: without its large files, which the scheduler gets once."""
+        """A job in the form in which it is sent: without its large files, which the scheduler gets once."""
         large = {name: cache.key(data) for name, data in one.files.items() if len(data) >= LARGE}
         for name, digest in large.items():
             if digest not in self.sent:
@@ -386,7 +388,7 @@ class _Sweep:
         return pack((replace(one, files={name: one.files[name] for name in one.files.keys() - large.keys()}), large))
 
     def _take(self, future: Future[Any]) -> None:
-        """The outcome of a task that ended; a result that was lost is computed again by Dask meanwhile."""
+        """Take the outcome of a task that ended; Dask computes a lost result again meanwhile."""
         name = str(future.key)
         number, _ = self.tasks[name]
         if future.status in ("cancelled", "lost"):

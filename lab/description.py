@@ -17,7 +17,7 @@ from lab.shape import Each, ListOf, OneOf
 
 FOLDER = shape.TOP / "experiments"
 LOADS = (".fio", ".sh")
-"""What makes a load: fio's files, and scripts of an experiment's own."""
+"""The files that can be a load: fio's job files, and scripts of the experiment's own."""
 
 DEVICE = OneOf("device", (*DEVICES, NULL))
 PART = {
@@ -30,7 +30,7 @@ PART = {
     "device": DEVICE,
     "only": ListOf(DEVICE),
 }
-"""What a family says, and what a variant may say beside its family's name."""
+"""The keys of a family, which a variant may have too, beside its family's name."""
 PROFILE = {
     **{"queue": Each(str), "parameters": Each(str), "seconds": int, "variants": ListOf(str)},
     "schedulers": ListOf(OneOf("scheduler", SCHEDULERS)),
@@ -41,7 +41,7 @@ NEEDED = ("question", "kernels", "devices", "schedulers", "load", "seeds", "seco
 
 @dataclass(frozen=True)
 class Variant:
-    """One way of making the load: the name of a fio file, of which it takes some sections, or of a script.
+    """One way of making the load: the name of a fio file, and the sections of it that are run, or of a script.
 
     device replaces the devices asked for; only, if not empty, restricts them.
     """
@@ -59,9 +59,9 @@ class Variant:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What experiment.toml says; files are fio's files and the scripts, by name.
+    """The content of experiment.toml; files are fio's files and the scripts, by name.
 
-    iolat, if not None, has every run done again with iolat beside it, with these options besides those it needs. cpus
+    If iolat is not None, every run is repeated with iolat beside it, with these options besides those it needs. cpus
     are the guest's processors. A cell gets up to most_seeds seeds, as long as a claim that looks at it is undecided.
     """
 
@@ -86,7 +86,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Experiment:
-    """Read an experiment's folder; UsageError if there is none of that name, or for anything wrong in its file."""
+    """Read an experiment's folder; UsageError for an unknown name and for any error in its file."""
     known("experiment", [name], names())
     data = _merged(name)
     base = {**data, "env": data.get("env", {})}
@@ -125,7 +125,7 @@ def _files(name: str, data: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _merged(name: str, descendants: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What an experiment.toml says, after what that of the experiment says that it is like; all of it checked."""
+    """The content of an experiment.toml, merged into that of the experiment that it is like; all of it checked."""
     own = shape.read(_path(name))
     own.check(
         {
@@ -160,11 +160,11 @@ def _merged(name: str, descendants: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 Reference = tuple[tuple[str, ...], str, str, Collection[str]]
-"""A name in a file: the path to it, what it is a name of, the name, and the names that there are."""
+"""A name in a file: the path to it, the kind of thing that it names, the name, and the valid names."""
 
 
 def _references(own: Mapping[str, Any], data: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[Reference]:
-    """The names of things that the file itself, or its folder, says that there are."""
+    """The names in the file that must be defined in the file itself or in its folder."""
     variants, families = data["variant"], data.get("family", {})
     for name in own.get("variants", ()):
         yield ("variants",), "variant", name, variants
@@ -210,7 +210,7 @@ def _variant(name: str, own: Mapping[str, Any], base: Mapping[str, Any]) -> Vari
 
 
 def known(what: str, asked: Iterable[str], there: Collection[str]) -> None:
-    """UsageError, with the list of what there is, for a name that isn't known."""
+    """UsageError, with the list of valid names, for an unknown name."""
     for name in asked:
         if name not in there:
             raise UsageError(shape.unknown(what, name, there), f"./sluice list {what}s")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A disk of a running system: its settings, counters and users, read from /sys and /proc below any root.
 
-Only reads, and needs no module of ours. The root is / or a folder with copies of the same files, taken elsewhere.
+It only reads, and needs no module of ours. The root is / or a folder with copies of the same files from another host.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ IOPRIO_GET = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390
 SCHED_FIFO, SCHED_RR, SCHED_IDLE = 1, 2, 5
 SECTOR_KIB = 0.5
 DEFAULT_WEIGHT = 100
-# The schedulers that share by weight, each with the file that it knows; both take 1 to 1000, io.weight up to 10000.
+# The schedulers that share by weight, each with its own file. Both take weights of 1 to 1000, io.weight up to 10000.
 WEIGHT_FILES = {"bfq": "io.bfq.weight", "cpq": "io.sluice.weight"}
 MOST_WEIGHT = 1000
-# Of tags this share is all: some are free for a moment even where they are short.
+# A share of the tags that counts as all of them: even where tags are short, some are free for a moment.
 USED_UP = 0.9
-# What io.stat counts, by the name of its limit in io.max.
+# The counters of io.stat, by the names of their limits in io.max.
 LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A whole disk and how it is set.
+    """A whole disk and its settings.
 
-    `depth` is how many requests the device takes at once, `hw_tags` how many in each of its queues; `queue` and `knobs`
-    are the files of queue/ and queue/iosched/ with their content, `folder` is the disk's in sysfs as a user types it.
+    `depth` is how many requests the device takes at once, `hw_tags` how many tags each of its queues has. `queue` and
+    `knobs` are the files of queue/ and queue/iosched/ with their content. `folder` is the disk's folder in sysfs as a
+    user types it.
     """
 
     name: str
@@ -54,16 +55,16 @@ class Disk:
     knobs: Mapping[str, str]
 
     def knob(self, name: str) -> int | None:
-        """A number from queue/iosched/; None where the scheduler has no such knob."""
+        """A number from queue/iosched/; None if the scheduler has no such knob."""
         return _number(self.knobs.get(name))
 
     def setting(self, name: str) -> int | None:
-        """A number from queue/; None where the kernel has no such file."""
+        """A number from queue/; None if the kernel has no such file."""
         return _number(self.queue.get(name))
 
     @property
     def tags(self) -> int:
-        """How many requests may exist at once: what nr_requests says, for each hardware queue."""
+        """The number of requests that may exist at once: nr_requests for each hardware queue."""
         return (self.setting("nr_requests") or self.depth) * self.hw_queues
 
 
@@ -82,7 +83,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Task:
-    """A thread: its name, what it has read from disks in bytes, its I/O priority as a class and a level."""
+    """A thread: its name, the bytes that it has read from disks, its I/O priority as a class and a level."""
 
     name: str
     read_bytes: int
@@ -92,11 +93,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Group:
-    """A cgroup: what it and those below it have used of the disk, its weights, its limits in io.max.
+    """A cgroup: its use of the disk, including the cgroups below it, its weights, and its limits in io.max.
 
     `used` and `limits` are as in io.stat and io.max: rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops. `weight` is
-    the first that it was given in io.weight, io.bfq.weight and io.sluice.weight; `heard` has that of each scheduler
-    that knows only a file of its own.
+    the first one that is set in io.weight, io.bfq.weight and io.sluice.weight. `heard` has the weight for each
+    scheduler that reads only a file of its own.
     """
 
     used: Mapping[str, float]
@@ -112,10 +113,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Look:
-    """What can be seen at one moment (None: not readable).
+    """What can be observed at one moment (None: not readable).
 
-    Requests inside the device; whether tasks wait for a tag; whether some do for their part of cpq's, of which others
-    are free; whether one of the device's queues has as many requests as it takes.
+    The fields are the requests inside the device, and whether tasks wait for a tag. Then whether tasks wait for their
+    part of cpq's tags while others are free, and whether one of the device's queues is full.
     """
 
     inside: int
@@ -126,10 +127,10 @@ class Look:
 
 @dataclass(frozen=True)
 class Sample:
-    """What counters say at one moment.
+    """The counters at one moment.
 
-    `seconds` is the time since the start of the system, `stalled_us` how long some task has waited for I/O since then
-    (None: the kernel doesn't say), `disks` has all whole disks, `hidden` counts threads that may not be read.
+    `seconds` is the time since the start of the system. `stalled_us` is how long some task has waited for I/O since
+    then (None: the kernel doesn't say). `disks` has all whole disks. `hidden` counts threads that may not be read.
     """
 
     seconds: float
@@ -143,7 +144,7 @@ class Sample:
 def find(device: str, root: Path = Path("/"), command: str = "doctor") -> str:
     """The name in /sys/block of the disk that `device` (sda, /dev/sda, a partition, a link to one) is or is on.
 
-    UsageError for anything that has no queue of requests of its own.
+    UsageError for a device without a request queue of its own.
     """
     name = _kernel_name(device, root, command)
     block = root / "sys/block"
@@ -169,7 +170,7 @@ def _kernel_name(device: str, root: Path, command: str) -> str:
 
 
 def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
-    """UsageError for what passes its I/O on to other disks, or takes it without a queue."""
+    """UsageError for a device that passes its I/O on to other disks, or takes it without a queue."""
     below = sorted({_whole(path.name, root) for path in folder.glob("slaves/*")})
     above = _requests_from(folder)
     if above:
@@ -201,29 +202,29 @@ def _whole(name: str, root: Path) -> str:
 
 
 def _some_disk(root: Path) -> str:
-    """A disk that could be meant instead: the first with a queue."""
+    """A disk that the user may have meant: the first with a queue."""
     there = [folder.name for folder in _disks(root)]
     return there[0] if there else "DISK   with a name that lsblk shows"
 
 
 def _disks(root: Path) -> Iterator[Path]:
-    """The folders of all disks that have the queue where their I/O is ordered."""
+    """The folders of all disks whose own queue orders their I/O."""
     for folder in sorted((root / "sys/block").glob("*")):
         if (folder / "mq").is_dir() and not _is_loop(folder) and not _requests_from(folder):
             yield folder
 
 
 def _requests_from(folder: Path) -> str:
-    """The device that gives a disk requests rather than bios, "" if there is none: dm-multipath.
+    """The device that sends requests rather than bios to a disk (dm-multipath), "" if there is none.
 
-    The schedulers of its paths see nothing. Other devices on top have no queue.
+    The schedulers of its paths see nothing. Other stacked devices have no queue.
     """
     above = (folder.parent / path.name for path in folder.glob("holders/*"))
     return next((one.name for one in above if (one / "mq").is_dir() and not _is_loop(one)), "")
 
 
 def _at_once(folder: Path, root: Path) -> int | None:
-    """How many requests a device takes at once, if it says so; one that passes them on as many as those below it."""
+    """How many requests a device takes at once, if it says so; a stacked one takes as many as the devices below it."""
     paths = [root / "sys/block" / _whole(path.name, root) for path in folder.glob("slaves/*")] or [folder]
     depths = [_number(_text(path / "device/queue_depth")) for path in paths]
     return sum(depth or 0 for depth in depths) if all(depths) else None
@@ -269,7 +270,7 @@ def _offered(listed: str, root: Path) -> tuple[str, ...]:
 
 
 def look(name: str, root: Path = Path("/")) -> Look:
-    """What goes on at this moment."""
+    """The state at this moment."""
     inflight = (_text(root / "sys/block" / name / "inflight") or "0 0").split()
     waiting = [found["ws_active"] for found in _tags(name, "sched_tags", root) if "ws_active" in found]
     full = [
@@ -283,13 +284,13 @@ def look(name: str, root: Path = Path("/")) -> Look:
 
 
 def _tags(name: str, file: str, root: Path) -> Iterator[dict[str, int]]:
-    """The numbers in a file of each of the disk's queues that says which tags are in use."""
+    """The numbers in a debugfs file about the tags in use, for each of the disk's queues."""
     for path in (root / "sys/kernel/debug/block" / name).glob(f"hctx*/{file}"):
         yield {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", _text(path) or "", re.MULTILINE)}
 
 
 def _held(name: str, root: Path) -> bool | None:
-    """Whether cpq's fairness makes tasks wait though a tenth of the tags is free; None without cpq, and unless root."""
+    """Whether cpq's fairness makes tasks wait while a tenth of the tags is free; None without cpq, and unless root."""
     text = _text(root / "sys/kernel/debug/block" / name / "sched/accounts") or ""
     found = re.match(r"tags=(\d+) used=(\d+) waiting=(\d+)$", text, re.MULTILINE)
     if not found:
@@ -299,7 +300,7 @@ def _held(name: str, root: Path) -> bool | None:
 
 
 def sample(disk: Disk, root: Path = Path("/"), ioprio: Callable[[int], int] | None = None) -> Sample:
-    """All counters at this moment; `ioprio` gives a thread's I/O priority as ioprio_get(2) does (None: that itself)."""
+    """All counters at this moment; `ioprio` returns a thread's I/O priority (None: ask ioprio_get(2))."""
     uptime = _text(root / "proc/uptime")
     counters = {folder.name: found for folder in _disks(root) if (found := _counters(folder / "stat"))}
     if uptime is None or disk.name not in counters:
@@ -324,7 +325,7 @@ def _counters(path: Path) -> Counters | None:
 
 
 def _tasks(root: Path, ioprio: Callable[[int], int]) -> tuple[dict[int, Task], int]:
-    """Threads that have read from disks, and how many there are whose counters this user may not read."""
+    """Threads that have read from disks, and the number of threads whose counters this user may not read."""
     found, hidden = {}, 0
     for folder in (root / "proc").glob("[0-9]*/task/[0-9]*"):
         text = _text(folder / "io")
@@ -350,7 +351,7 @@ def _task(tid: int, stat: str, read_bytes: int, ioprio: Callable[[int], int]) ->
 
 
 def by_nice(nice: int, policy: int) -> tuple[str, int]:
-    """The I/O priority of a thread that never set one, as the kernel derives it."""
+    """The I/O priority that the kernel derives for a thread that never set one."""
     if policy == SCHED_IDLE:
         return "idle", 0
     if policy in (SCHED_FIFO, SCHED_RR):
@@ -359,7 +360,7 @@ def by_nice(nice: int, policy: int) -> tuple[str, int]:
 
 
 def _ioprio_get(tid: int) -> int:
-    """What ioprio_get(2) says of a thread; 0, which is none, where it says nothing."""
+    """The result of ioprio_get(2) for a thread; 0, which is no priority, if it fails."""
     number = IOPRIO_GET.get(platform.machine())
     return max(0, ctypes.CDLL(None).syscall(number, 1, tid)) if number else 0
 
@@ -394,7 +395,7 @@ def _weight(path: Path, disk: Disk) -> int:
 
 
 def cost_enabled(disk: Disk, root: Path = Path("/")) -> bool | None:
-    """Whether the kernel's cost model shares the disk by io.weight under any scheduler; None where it has no such."""
+    """Whether the kernel's cost model shares the disk by io.weight under any scheduler; None if the kernel has none."""
     if not (root / "sys/fs/cgroup/io.cost.qos").exists():
         return None
     return "enable=1" in (_of_disk(root / "sys/fs/cgroup/io.cost.qos", disk) or "")
@@ -406,7 +407,7 @@ def _of_disk(path: Path, disk: Disk) -> str | None:
 
 
 def _of_disk_in(text: str, disk: Disk) -> str | None:
-    """What a cgroup's file says of one disk, its number left out."""
+    """The line of a cgroup's file for one disk, without the disk's number."""
     return next((line.split(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{disk.number} ")), None)
 
 

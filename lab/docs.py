@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The figures in README and docs/, written from results, with the versions and the sources that they hold for.
 
-docs/claims.md has a section for each experiment: its claims, each with the last value that was measured. In README and
-in the pages of docs/ a block begins with the line `<!-- figures: EXPERIMENT: TABLE -->`; the rows of that table follow.
-A section or a block ends with a stamp: the digest of the results, the versions, and the key of the sources.
+docs/claims.md has a section for each experiment: its claims, each with the last measured value. In README and in the
+pages of docs/ a block begins with the line `<!-- figures: EXPERIMENT: TABLE -->`; the rows of that table follow. A
+section or a block ends with a stamp: the digest of the results, the versions, and the key of the sources.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ EARLIER = "from earlier sources"
 
 @dataclass(frozen=True)
 class Stale:
-    """A place whose figures are not those of the sources, and what brings it up to date."""
+    """A place whose figures come from other sources than the present ones, and the command that updates it."""
 
     place: str
     command: str
@@ -67,7 +67,7 @@ def pages() -> list[Path]:
 
 
 def stale() -> list[Stale]:
-    """The blocks, and the sections of docs/claims.md, that other sources gave and that don't say so."""
+    """The blocks, and the sections of docs/claims.md, that come from other sources and don't say so."""
     places = [
         Stale(f"{page.name}, {block[2]}: {block[3]}", f"./sluice run {block[2]} && ./sluice docs")
         for page in pages()
@@ -83,14 +83,14 @@ def stale() -> list[Stale]:
 
 
 def claims(found: dict[str, Result]) -> str:
-    """docs/claims.md: of experiments without results it keeps the values that it has."""
+    """docs/claims.md; experiments without results keep the values that the page has."""
     kept = _sections(CLAIMS.read_text(encoding="utf-8")) if CLAIMS.exists() else {}
     parts = [section(name, found.get(name), kept.get(name, "")) for name in description.names()]
     return HEAD + "".join(f"\n{part}" for part in parts if part)
 
 
 def section(name: str, found: Result | None, kept: str) -> str:
-    """An experiment's section: from a result of all its cells, else with the values of the section that is kept."""
+    """An experiment's section: from a result of all its cells, else with the values of the present section."""
     experiment = description.load(name)
     if found and _whole(experiment, found):
         rows = [_row(claim) for claim in found.claims]
@@ -112,7 +112,7 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _marked(name: str, stamp: str) -> str:
-    """A stamp that says so where its sources were others."""
+    """A stamp, marked if its sources differ from the present ones."""
     if not stamp or EARLIER in stamp or _key_in(stamp) == sources(name):
         return stamp
     return stamp.replace("Measured", f"Measured {EARLIER}", 1)
@@ -136,7 +136,7 @@ def _place(cell: Cell) -> tuple[str, ...]:
 
 
 def _row(claim: Claim, values: str = "") -> str:
-    """A row of the table, with the values that are kept where they were held against the same limit."""
+    """A row of the table, with the kept values if they were judged against the same limit."""
     paper = "" if claim.paper is None else number(claim.paper)
     if not values.startswith(f"| {claim.limit} | {paper} |"):
         state = "–" if claim.state == NOT_JUDGED else claim.state
@@ -164,7 +164,7 @@ def _with_blocks(text: str, found: dict[str, Result]) -> str:
 
 
 def _stamp(name: str, found: Result) -> str:
-    """What figures hold for: versions, digest, sources."""
+    """What the figures hold for: versions, digest, sources."""
     kernels = ", ".join(dict.fromkeys(cell.kernel for cell in found.cells))
     emulator = found.machine["emulator"].removeprefix("QEMU emulator version ")
     versions = ", ".join([f"Linux {kernels}", f"QEMU {emulator}", *filter(None, [found.machine.get("fio")])])
@@ -177,7 +177,7 @@ def _key_in(stamp: str) -> str:
 
 
 def sources(name: str) -> str:
-    """Names what of this tree an experiment's runs are made from: its folder, the guest's scripts, its modules."""
+    """A key of the sources of an experiment's runs: its folder, the guest's scripts, its modules."""
     experiment = description.load(name)
     wanted = {module for scheduler in experiment.schedulers for module in SCHEDULERS[scheduler].modules}
     paths = [*sorted(set(_module_sources(wanted))), *sorted(image.GUEST.iterdir())]

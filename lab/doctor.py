@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What holds a disk back: a judgement of its settings by what its counters say, and the line that mends it.
+"""What slows a disk down: judges its settings by its counters, and prints the line that corrects them.
 
 Starts from the bottleneck identification of the CPQ paper (Algorithm 2, section 10); docs/doctor.md has the reasons.
-Imports nothing but Python's own, so that it runs on any host.
+Imports only Python's standard library, so that it runs on any host.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ SCHEMA = 1
 LOOKS_PER_S = 20
 # Algorithm 2's thresholds: per cent of the tags, ms, requests.
 FAIR_RATIO, FAIR_EXPIRE_MS, FAIR_BATCH = 50, 100, 8
-# A queue is full when its mean length is this share of it: the mean of one that empties at times stays below.
+# A queue is full when its mean length is this share of it: a queue that is empty at times has a mean below its limit.
 FULL = 0.9
-# A queue of the device is full in so many of the looks.
+# A queue of the device counts as full if it is full in this share of the looks.
 CROWDED = 0.5
-# NVMe drives have thousands of tags, and data sheets give their highest rates with 128 to 512 requests. From so many on
-# requests wait for each other inside the device, whatever it takes.
+# NVMe drives have thousands of tags, and data sheets give their highest rates with 128 to 512 requests. From this many
+# on, requests wait for each other inside the device, whatever number it takes.
 DEEP = 256
-# Two requests at a time: below that there is nothing to order.
+# Requests at a time, below which there is nothing to order.
 CONTENDED = 2.0
-# Tasks waited for so much of the time more than the disk was busy: its last fifth, as Algorithm 2 has it, or more.
+# Tasks waited longer than the disk was busy, by at least this share of the time: the last fifth, as in Algorithm 2.
 UNEXPLAINED = 0.2
-# The device was empty in so many of the looks.
+# The device counts as idle if it was empty in this share of the looks.
 EMPTY = 0.2
-# No arm is at more places in a second: 7200 rpm are 120 turns, and a queue of 32 gives some 200.
+# No arm reaches more places in a second: 7200 rpm are 120 turns, and a queue of 32 gives some 200.
 SEEKS_PER_S = 500
 # The kernel's own figure for BFQ on the smallest machine of its documentation (Documentation/block/bfq-iosched.rst).
 BFQ_IOPS = 80_000
-# The kernel compares the quickest read of a window with its target, and the mean is known: four times is well above.
+# The kernel compares the quickest read of a window with its target, but only the mean is known: four times is well
+# above.
 MISSED = 4
-# Tasks wait for their part of the tags in so many of the looks.
+# Tasks count as kept back if they wait for their part of the tags in this share of the looks.
 HELD = 0.5
-# So many reads under way on average: most of the time there is one that can miss a target.
+# Mean number of reads in flight, from which most of the time there is a read that can miss a target.
 READING = 0.5
 # The kernel's defaults: ms, ms, requests, batches, ns, ms, µs, µs, KiB.
 READ_EXPIRE_MS = {"mq-deadline": 500, "cpq": 250}
@@ -55,26 +56,26 @@ KYBER_READ_NS, KYBER_WRITE_NS = 2_000_000, 10_000_000
 IDLE_US = {"bfq": 8000, "cpq": 1000}
 WBT_US = {True: 75_000, False: 2000}
 MAX_SECTORS_KB = 1280
-# cpq's async_depth is in these parts of the tags, mq-deadline's in tags.
+# cpq counts async_depth in this many parts of the tags, mq-deadline in tags.
 CPQ_ASYNC_WHOLE = 128
-# With a scheduler the kernel gives twice what the device takes, up to the most. For a device that takes one or two
-# requests that leaves nothing to order: what a SATA disk gets is the least that makes sense.
+# With a scheduler the kernel allots twice the device's depth, up to the most. For a device that takes one or two
+# requests that leaves nothing to order: the least that makes sense is what a SATA disk gets.
 LEAST_TAGS, MOST_TAGS = 64, 256
-# The least that nr_requests takes.
+# The smallest nr_requests that the kernel accepts.
 LEAST_REQUESTS = 4
 # In KiB: requests of 64 cost no simulated disk anything, of 16 the eMMC 28 per cent (docs/doctor.md).
 LEAST_SECTORS_KB = 64
 
-# These sort by place and tell classes apart; the second ones levels too.
+# These sort by place and treat classes differently; the second group does so for levels too.
 ORDERING = ("mq-deadline", "bfq", "cpq", "mq-prio")
 KNOWS_LEVELS = ("mq-prio", "bfq")
-# Chosen for more than an order of requests, which every other scheduler would take away.
+# Schedulers that do more than order requests; any other scheduler would take that away.
 SPLIT_LEVEL = ("sluice", "afq", "split-deadline", "split-token")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What holds the disk back: its name, the figures, a sentence, the lines to type and those that undo them."""
+    """A cause of slowness: its name, the figures, a sentence, the lines to type and those that undo them."""
 
     id: str
     seen: str
@@ -85,7 +86,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Case:
-    """All that a rule may look at; `cost`: the kernel's cost model shares the disk by weight (None: there is none)."""
+    """The input of a rule; `cost`: the kernel's cost model shares the disk by weight (None: there is none)."""
 
     disk: Disk
     load: Load
@@ -93,32 +94,32 @@ class Case:
 
     @property
     def full(self) -> bool:
-        """Whether more is asked of the device than it takes at once: only then can most schedulers order anything."""
+        """Whether more requests come than the device takes at once: only then can most schedulers order anything."""
         crowded = (self.load.crowded or 0.0) >= CROWDED
         return crowded or self.load.queue >= max(CONTENDED, FULL * self.disk.depth)
 
     @property
     def contended(self) -> bool:
-        """Whether requests wait for each other: outside of the device, or in one that takes more than it can do."""
+        """Whether requests wait for each other: outside the device, or inside one that takes more than it can do."""
         return self.full or self.load.queue >= DEEP
 
     @property
     def fast(self) -> bool:
-        """Whether the device is several queues of flash that do more than bfq can."""
+        """Whether the device is flash with several queues that does more IOPS than bfq can."""
         return not self.disk.rotating and self.disk.hw_queues > 1 and self.load.iops >= BFQ_IOPS
 
     @property
     def arm(self) -> bool:
-        """Whether an arm has to travel for what waits; a hypervisor's disk calls itself rotating and has none."""
+        """Whether an arm has to travel to the waiting requests; a hypervisor's disk claims to rotate but has no arm."""
         return self.disk.rotating and self.full and self.load.iops < SEEKS_PER_S
 
     @property
     def tags_gone(self) -> bool:
-        """Whether tasks wait for a tag: seen to, or all tags are taken on average."""
+        """Whether tasks wait for a tag: seen in looks, or all tags are taken on average."""
         return (self.load.starved or 0.0) >= 0.5 or self.load.queue >= FULL * self.disk.tags
 
     def set(self, id: str, file: str, value: object, seen: str, why: str) -> Finding:
-        """The finding that a file below queue/ should hold another value."""
+        """The finding that a file below queue/ should have another value."""
         path = f"{self.disk.folder}/queue/{file}"
         return Finding(id, seen, why, (echo(value, path),), self._undo(file) if file != "scheduler" else self.restore())
 
@@ -131,7 +132,7 @@ class Case:
         return (*lines, *self._undo("iosched/async_depth")) if follows else lines
 
     def restore(self) -> tuple[str, ...]:
-        """The lines that give the disk its scheduler back, with nr_requests and the knobs, which the kernel forgets.
+        """The lines that set the disk's scheduler again, with nr_requests and the knobs, which the kernel forgets.
 
         The knobs come last: some follow nr_requests.
         """
@@ -142,23 +143,23 @@ class Case:
         return (*lines, *(echo(old, f"{queue}/iosched/{name}") for name, old in sorted(self.disk.knobs.items())))
 
     def better(self) -> str:
-        """The scheduler that suits the disk and those who use it now."""
+        """The scheduler that suits the disk and its present users."""
         ranked = len(self.load.readers) > 1
         levels = ranked and len(self.load.classes) == 1
         wanted = ["mq-prio", "bfq"] if levels or not self.full else ["mq-prio"] if ranked else []
-        # Of a device that takes all at once these two alone keep requests back.
+        # Of a device that takes all requests at once only these two keep requests back.
         usual = ["mq-deadline", "bfq"] if self.full else []
         offered = [name for name in self.disk.offered if name != "bfq" or not self.fast]
         return next((name for name in (*wanted, *usual) if name in offered), "none")
 
 
 def echo(value: object, path: str) -> str:
-    """The line for a shell that writes a value to a file, whatever the two are called."""
+    """The shell line that writes a value to a file, quoted for any name and value."""
     return f"echo {shlex.quote(str(value))} > {shlex.quote(path)}"
 
 
 def unsorted(case: Case) -> Finding | None:
-    """none and kyber on a rotating disk: its arm goes where the order of arrival sends it."""
+    """none and kyber on a rotating disk: its arm follows the order of arrival."""
     disk = case.disk
     better = case.better()
     if not case.arm or disk.scheduler in ORDERING or better not in ORDERING:
@@ -174,7 +175,7 @@ def unsorted(case: Case) -> Finding | None:
 
 
 def heavy(case: Case) -> Finding | None:
-    """bfq on a device with several queues that is faster than it."""
+    """bfq on a device with several queues that is faster than bfq."""
     disk = case.disk
     if disk.scheduler != "bfq" or not case.fast:
         return None
@@ -188,7 +189,7 @@ def heavy(case: Case) -> Finding | None:
 
 
 def ignored_priorities(case: Case) -> Finding | None:
-    """Readers with different I/O priorities under a scheduler that treats them alike."""
+    """Readers with different I/O priorities under a scheduler that ignores them."""
     disk, readers = case.disk, case.load.readers
     told = set(readers) if disk.scheduler in KNOWS_LEVELS else case.load.classes
     deep = not case.full and disk.scheduler == "mq-deadline"
@@ -220,7 +221,7 @@ def _rank(rank: tuple[str, int]) -> str:
 
 
 def ignored_weights(case: Case) -> Finding | None:
-    """Sibling cgroups with different weights use the disk, and nothing shares it by these."""
+    """Sibling cgroups with different weights use the disk, but nothing shares it by weight."""
     disk, groups = case.disk, case.load.groups
     pair = next(_unequal(groups), ())
     sharer = "cpq" if disk.scheduler == "cpq" else "bfq"
@@ -249,7 +250,7 @@ def ignored_weights(case: Case) -> Finding | None:
 
 
 def _told(sharer: str, group: Group) -> str:
-    """What a cgroup's own file said; of cpq's the default is a word, since 100 is a weight like any other."""
+    """The content of a cgroup's own file; cpq's default is a word, since 100 is a weight like any other."""
     weight = group.heard[sharer]
     return "default" if sharer == "cpq" and weight == disks.DEFAULT_WEIGHT else str(weight)
 
@@ -285,7 +286,7 @@ def limited(case: Case) -> Finding | None:
 
 
 def _reached(group: Group) -> list[str]:
-    """The limits of a cgroup that it has used up."""
+    """The limits that a cgroup has used up."""
     limits = [limit.split("=") for limit in group.limits.split()]
     return [
         f"{name}={most}"
@@ -295,7 +296,7 @@ def _reached(group: Group) -> list[str]:
 
 
 def short_deadline(case: Case) -> Finding | None:
-    """Algorithm 2, line 6: reads that are all overdue are served by age, not by place; it only matters to an arm."""
+    """Algorithm 2, line 6: reads that are all overdue are served by age, not by place; that matters only to an arm."""
     expire = case.disk.knob("read_expire")
     if expire is None or expire >= FAIR_EXPIRE_MS or not case.arm or case.load.read_ms <= expire:
         return None
@@ -309,7 +310,7 @@ def short_deadline(case: Case) -> Finding | None:
 
 
 def long_deadline(case: Case) -> Finding | None:
-    """Section 10.1.1: reads that wait longer than the default deadline, which was raised."""
+    """Section 10.1.1: reads wait longer than the default deadline, because the deadline was raised."""
     expire = case.disk.knob("read_expire")
     if expire is None or not case.full or not case.load.mixed:
         return None
@@ -326,7 +327,7 @@ def long_deadline(case: Case) -> Finding | None:
 
 
 def small_batch(case: Case) -> Finding | None:
-    """Algorithm 2, line 10: turning between reads and writes, and across a rotating disk, after a few requests."""
+    """Algorithm 2, line 10: turns between reads and writes, or across a rotating disk, after only a few requests."""
     batch = case.disk.knob("fifo_batch")
     if batch is None or batch >= FAIR_BATCH or not (case.arm or (case.full and case.load.mixed)):
         return None
@@ -342,7 +343,7 @@ def small_batch(case: Case) -> Finding | None:
 
 
 def large_batch(case: Case) -> Finding | None:
-    """Section 10.1.1: a batch that alone takes longer than the deadline of those who wait for its end."""
+    """Section 10.1.1: a batch that alone takes longer than the deadline of the requests that wait for its end."""
     batch, expire = case.disk.knob("fifo_batch"), case.disk.knob("read_expire")
     if batch is None or expire is None or batch <= BATCH or not case.full or not case.load.mixed:
         return None
@@ -376,7 +377,7 @@ def starved_writes(case: Case) -> Finding | None:
 
 
 def short_aging(case: Case) -> Finding | None:
-    """Aging so early that the lower classes overtake the higher ones."""
+    """Aging so short that the lower classes overtake the higher ones."""
     aging = case.disk.knob("prio_aging_expire")
     if not aging or aging >= AGING_MS or len(case.load.classes) < 2 or not case.load.alone or not case.full:
         return None
@@ -393,7 +394,7 @@ def short_aging(case: Case) -> Finding | None:
 
 
 def tight_fairness(case: Case) -> Finding | None:
-    """Algorithm 2, line 2: parts so small that their owners wait while tags are free (cpq); one alone never does."""
+    """Algorithm 2, line 2: cpq's parts are so small that accounts wait while tags are free; a single one never does."""
     ratio, held = case.disk.knob("max_tgroup_io_ratio"), case.load.held or 0.0
     if ratio is None or ratio >= FAIR_RATIO or held < HELD:
         return None
@@ -408,7 +409,7 @@ def tight_fairness(case: Case) -> Finding | None:
 
 
 def long_idling(case: Case) -> Finding | None:
-    """A device kept idle for a process that may ask for more, longer than the default, while others wait."""
+    """A device kept idle for a process that may send more, longer than by default, while other processes wait."""
     usual = IDLE_US.get(case.disk.scheduler)
     name = "slice_idle_us" if case.disk.scheduler == "bfq" else "slice_idle"
     idle = case.disk.knob(name)
@@ -427,7 +428,7 @@ def long_idling(case: Case) -> Finding | None:
 
 
 def one_at_a_time(case: Case) -> Finding | None:
-    """bfq's strict guarantees: the device gets one request, whatever it could do at once."""
+    """bfq's strict guarantees: the device gets one request at a time, whatever it could do at once."""
     if case.disk.knob("strict_guarantees") != 1 or case.disk.depth < CONTENDED or case.load.queue < CONTENDED:
         return None
     return case.set(
@@ -440,7 +441,7 @@ def one_at_a_time(case: Case) -> Finding | None:
 
 
 def tight_targets(case: Case) -> Finding | None:
-    """kyber's targets below its defaults and below what the device does: it throttles the other kind for nothing."""
+    """kyber's targets, below its defaults and below the device's latency, throttle the other kind in vain."""
     for kind, usual, took, other in (
         ("read", KYBER_READ_NS, case.load.read_ms, case.load.writes),
         ("write", KYBER_WRITE_NS, case.load.write_ms, case.load.reads),
@@ -461,7 +462,7 @@ def tight_targets(case: Case) -> Finding | None:
 
 
 def few_tags(case: Case) -> Finding | None:
-    """nr_requests too small to order anything, and all of them taken."""
+    """nr_requests is too small to order anything, and all requests are taken."""
     disk, now = case.disk, case.disk.setting("nr_requests")
     usual = disk.hw_tags if disk.scheduler == "none" else min(max(2 * disk.hw_tags, LEAST_TAGS), MOST_TAGS)
     if now is None or now >= usual or not case.tags_gone or case.load.queue < 1:
@@ -481,7 +482,7 @@ def _starved(case: Case) -> str:
 
 
 def inverted_tags(case: Case) -> Finding | None:
-    """Requests of low classes hold all tags, and the scheduler that would prefer others doesn't see these."""
+    """Requests of low classes hold all tags, so that the scheduler does not see the more urgent requests."""
     disk, now = case.disk, case.disk.setting("nr_requests") or 0
     known = len(case.load.classes) > 1 and case.load.alone
     if disk.scheduler != "mq-deadline" or not known or not case.tags_gone or now >= MOST_TAGS or few_tags(case):
@@ -497,7 +498,7 @@ def inverted_tags(case: Case) -> Finding | None:
 
 
 def shallow_async(case: Case) -> Finding | None:
-    """Writes kept to fewer tags than the default, and all of those in use."""
+    """Writes are limited to fewer tags than by default, and all of those are in use."""
     depth, tags = case.disk.knob("async_depth"), case.disk.setting("nr_requests")
     whole = CPQ_ASYNC_WHOLE if case.disk.scheduler == "cpq" else tags
     if not depth or tags is None or whole is None or depth >= whole // 2:
@@ -515,7 +516,7 @@ def shallow_async(case: Case) -> Finding | None:
 
 
 def small_transfers(case: Case) -> Finding | None:
-    """Large I/O split into the smallest of pieces, with nobody beside it who gains."""
+    """Large I/O is split into the smallest pieces, while no other request gains from that."""
     now, most = case.disk.setting("max_sectors_kb"), case.disk.setting("max_hw_sectors_kb")
     if now is None or most is None or now >= min(most, LEAST_SECTORS_KB) or case.load.iops < USES_IOS:
         return None
@@ -574,7 +575,7 @@ RULES = (
 
 
 def judge(case: Case) -> list[Finding]:
-    """What the figures say should be changed, the most telling first; of rules that want the same line the first."""
+    """The findings, the most significant first; of those with the same lines to type only the first."""
     found: dict[tuple[str, ...], Finding] = {}
     kept = case.disk.scheduler in SPLIT_LEVEL
     for rule in RULES:
@@ -585,7 +586,7 @@ def judge(case: Case) -> list[Finding]:
 
 
 def unseen(case: Case, last: Sample) -> list[str]:
-    """What could not be read or told apart, and so was not judged."""
+    """What could not be read or distinguished, and so was not judged."""
     waits, idle = case.load, case.load.iops == 0
     said = {
         f"{case.disk.folder}/queue/iostats is 0: the disk counts nothing": idle and case.disk.setting("iostats") == 0,
@@ -652,7 +653,7 @@ def data(case: Case, findings: Sequence[Finding], notes: Sequence[str]) -> str:
 
 
 def run(device: str, seconds: float, as_json: bool, root: Path = Path("/")) -> int:
-    """Watch a disk, print what to change; 1 if there is something, 0 if not. LabError where it can't be read."""
+    """Watch a disk and print what to change; 1 if there is a finding, 0 if not. LabError if it can't be read."""
     name = disks.find(device, root)
     disk = disks.read(name, root)
     print(f"sluice: watches {name} for {seconds:g} s", file=sys.stderr)
@@ -666,7 +667,7 @@ def run(device: str, seconds: float, as_json: bool, root: Path = Path("/")) -> i
 
 
 def _looks(name: str, seconds: float, root: Path) -> Iterator[Look]:
-    """Looks, for so long; at uneven distances: a load that comes and goes is seen at all of its moments."""
+    """Take looks for some seconds, at uneven distances: a periodic load is then seen in all of its phases."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         yield disks.look(name, root)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Durations: what runs cost, kept in the cache, so that the time that others will take can be told.
+"""Durations: the cost of past runs, kept in the cache, from which the remaining time is forecast.
 
 They depend on the host and are no part of a result.
 """
-
 from __future__ import annotations
 
 import os
@@ -17,7 +16,7 @@ from lab import cache
 
 @dataclass(frozen=True)
 class Like:
-    """What runs have in common that take about the same time."""
+    """The properties shared by runs that take about the same time."""
 
     experiment: str
     device: str
@@ -26,7 +25,7 @@ class Like:
 
 
 class Forecast:
-    """How long a list of runs will take, from what like ones took in this session and before."""
+    """The expected duration of a list of runs, from the cost of similar runs in this session and before."""
 
     def __init__(self, runs: Sequence[Like], parallel: int) -> None:
         self._left = list(runs)
@@ -35,7 +34,7 @@ class Forecast:
         self._cpu_s = self._wall_s = 0.0
 
     def ended(self, like: Like, cpu_s: float, wall_s: float) -> None:
-        """A run has ended: learn what it cost, unless a worker of a cluster had it kept."""
+        """A run has ended: record its cost, unless a worker of a cluster had kept it."""
         self._left.remove(like)
         if cpu_s:
             self._costs[like] = cpu_s
@@ -44,19 +43,19 @@ class Forecast:
             keep(like, cpu_s, wall_s)
 
     def spread(self, parallel: int) -> None:
-        """From now on so many runs are done side by side."""
+        """From now on `parallel` runs are done side by side."""
         self._parallel = max(1, parallel)
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the other runs take, at the pace of those that have ended; None before anything is known."""
+        """Seconds that the remaining runs take, at the pace of those that have ended; None before anything is known."""
         if not self._costs:
             return None
         pace = self._wall_s / self._cpu_s if self._cpu_s else 1.0
         return pace * sum(map(self._cost, self._left)) / self._parallel
 
     def _cost(self, wanted: Like) -> float:
-        """Processor seconds of a run: those of its like, else the mean of what is least unlike it."""
+        """Processor seconds of a run: those of similar runs, else the mean of the least different ones."""
         nearness = {like: _nearness(like, wanted) for like in self._costs}
         nearest = max(nearness.values())
         return fmean(cost for like, cost in self._costs.items() if nearness[like] == nearest)
@@ -76,7 +75,7 @@ def keep(like: Like, cpu_s: float, wall_s: float) -> None:
 
 
 def kept(like: Like) -> float | None:
-    """Processor seconds that the last like run took; None if none is known."""
+    """Processor seconds of the last similar run; None if there is none."""
     place = _place(like)
     return float(place.read_text(encoding="ascii").split()[0]) if place.exists() else None
 

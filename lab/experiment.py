@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Experiments: studies are run in guests until their claims are decided, their figures printed and written."""
+"""Experiments: their studies run in guests until the claims are decided, then the figures are printed and written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
 ) -> int:
     """Run experiments, here or in the cluster at an address; print tables and claims, write results.json and the page.
 
-    0 if all claims hold, otherwise 1; a claim that is not judged counts only where no cell was left out. UsageError and
+    0 if all claims hold, otherwise 1; a claim that is not judged counts only if no cell was left out. UsageError and
     other LabErrors are raised.
     """
     choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables), watch)
@@ -73,7 +73,7 @@ def _studies(names: Sequence[str], choice: Choice) -> list[Study]:
 
 
 def _measure(studies: Sequence[Study], fresh: bool, parallel: int, cluster: str | None, quiet: bool) -> None:
-    """Do all runs, and those of the seeds that undecided claims want; print each table when its cells are there."""
+    """Do all runs, and those of the seeds that undecided claims need; print each table when its cells are there."""
 
     def ended(one: Run) -> None:
         for study in studies:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which process waits for which on a disk that the scheduler sluice has: one screen, again and again.
+"""Which process waits for which on a disk with the scheduler sluice: one screen, again and again.
 
-Reads what the scheduler shows in debugfs, and /proc; changes nothing. Imports nothing but Python's own, so that it runs
-on any host. docs/sluice.md, "What can be watched", has a screen with its meaning.
+Reads the scheduler's state in debugfs, and /proc; changes nothing. Imports only Python's standard library, so that it
+runs on any host. docs/sluice.md, "What can be watched", explains a screen.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SCHEMA = 1
 SCHEDULER = "sluice"
 # Ranks as kernel/elevator/ranks.h has them: RT 0-7, BE 0-7, IDLE.
 LEVELS, IDLE = 8, 16
-# A rank's share is that of at most so many ranks above it (kernel/split/sluice.c).
+# A rank's share is that of at most this many ranks above it (kernel/split/sluice.c).
 MOST_ABOVE = 2
-# So many processes are named where others wait for them.
+# The number of processes that are named where others wait for them.
 NAMED = 3
 # Where a thread sleeps in the kernel, and what it waits for there.
 SLEEPS = {
@@ -50,7 +50,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Client:
-    """A process or cgroup: dirty data and its limit as ns of the device's time, its calls inside the file system."""
+    """A process or cgroup: dirty data and its limit in ns of the device's time, calls inside the file system."""
 
     id: int
     pid: int
@@ -63,7 +63,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Call:
-    """A call that is held at a gate: since when in ms, and the scheduler's reason."""
+    """A call that is held at a gate: for how many ms, and the scheduler's reason."""
 
     kind: str
     pid: int
@@ -73,7 +73,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Account:
-    """What is charged to an account in all: normalised bytes of reads, data, metadata and journal; its dirty bytes."""
+    """The total charges of an account: normalised bytes of reads, data, metadata and journal; its dirty bytes."""
 
     charged: int
     dirty: int
@@ -81,9 +81,9 @@ class Account:
 
 @dataclass(frozen=True)
 class Look:
-    """All that is known at one moment; `names` by process, `threads` and `sleeps` by thread of a client.
+    """The state at one moment; `names` by process, `threads` and `sleeps` by thread of a client.
 
-    `later` counts requests of writeback that are kept back below a more urgent rank.
+    `later` counts writeback requests that are kept back below a more urgent rank.
     """
 
     seconds: float
@@ -104,8 +104,8 @@ class Look:
 class Row:
     """A client on the screen.
 
-    In per cent: `used` is its part of what all I/O of the interval cost, by the cost model; `share` is the part of the
-    device's time that its rank may have now (None: all that it wants).
+    In per cent: `used` is its part of the cost of all I/O of the interval, by the cost model. `share` is the part of
+    the device's time that its rank may have now (None: no limit).
     """
 
     name: str
@@ -126,7 +126,7 @@ def rank_name(rank: int) -> str:
 
 
 def look(name: str, root: Path = Path("/")) -> Look:
-    """What can be seen of a disk now; LabError where that can't be read."""
+    """The present state of a disk; LabError if it can't be read."""
     debug = root / "sys/kernel/debug"
     sched = debug / "block" / name / "sched"
     clients = tuple(_clients(_text(sched / "clients")))
@@ -162,7 +162,7 @@ def _text(path: Path) -> str:
 
 
 def _proc(root: Path, file: str) -> str:
-    """A file of a process, "" if that has gone."""
+    """A file of a process, "" if the process has gone."""
     try:
         return (root / "proc" / file).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -177,7 +177,7 @@ def _threads(root: Path, pid: int) -> list[int]:
 
 
 def _table(text: str) -> Iterator[dict[str, int]]:
-    """The rows of numbers below a line with their names."""
+    """The rows of numbers below a line with the columns' names."""
     head, *lines = text.splitlines()
     names = head.split()
     for line in lines:
@@ -191,7 +191,7 @@ def _ranks(state: str) -> Iterator[Rank]:
 
 
 def _clients(text: str) -> Iterator[Client]:
-    """Without account 0, which stands for all that no process is known to have caused."""
+    """All clients but account 0, which stands for I/O whose process is not known."""
     for row in _table(text):
         if row["id"]:
             yield Client(
@@ -211,7 +211,7 @@ def _accounts(disk: str, text: str) -> Iterator[tuple[int, Account]]:
 
 
 def rows(before: Look, now: Look) -> list[Row]:
-    """The clients with what they had between two looks, the most urgent rank first and then the one that used most."""
+    """The clients with their use between two looks, sorted by rank and then by use."""
     used = {id: account.charged - _charged(before, id) for id, account in now.accounts.items()}
     total = sum(used.values()) or 1
     clients = sorted(now.clients, key=lambda client: (client.rank, -used.get(client.id, 0)))
@@ -223,7 +223,7 @@ def _charged(look: Look, id: int) -> int:
 
 
 def _name(now: Look, client: Client) -> str:
-    """A process; a cgroup with a weight is one account, which has no process."""
+    """The name of a process; a cgroup with a weight is one account, which has no process."""
     return f"{now.names.get(client.pid) or '?'} {client.pid}" if client.pid else f"cgroup (account {client.id})"
 
 
@@ -245,21 +245,21 @@ def _row(now: Look, client: Client, used: float) -> Row:
 
 
 def _busy_above(now: Look, rank: int) -> list[int]:
-    """The more urgent ranks that do something."""
+    """The more urgent ranks that are active."""
     doing = {client.rank for client in now.clients if client.inside or client.held}
     doing |= {number for number, one in enumerate(now.ranks) if one.queued or one.issued}
     return sorted(one for one in doing if one < rank)
 
 
 def _those(now: Look, chosen: Sequence[Client]) -> str:
-    """Some clients by name."""
+    """The names of some clients."""
     names = [_name(now, client) for client in chosen]
     rest = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _above(now: Look, rank: int) -> str:
-    """The busy ranks above one, with their processes: "BE 0 (postgres 812)"."""
+    """The active ranks above one, with their processes: "BE 0 (postgres 812)"."""
     parts = []
     for number in _busy_above(now, rank):
         those = _those(now, [client for client in now.clients if client.rank == number])
@@ -302,7 +302,7 @@ def _sleeping(now: Look, client: Client) -> Iterator[str]:
 
 
 def _needs(now: Look, client: Client) -> str:
-    """Whose dirty data a commit may have to write first."""
+    """The processes whose dirty data a commit may have to write first."""
     others = [one for one in now.clients if one.dirty_ns and one.id != client.id]
     return f", which may write first what {_those(now, others)} has dirty" if others else ""
 
@@ -311,7 +311,7 @@ HEAD = ("process", "rank", "of all", "share", "dirty", "ms of most", "held", "in
 
 
 def screen(before: Look, now: Look) -> str:
-    """The screen: a line of the disk, a table of the clients, below each what it waits for, and the ranks' requests."""
+    """The screen: a line for the disk, a table of the clients with their reasons to wait, and the ranks' requests."""
     ms = (now.seconds - before.seconds) * 1000
     busy = min(100.0, 100 * (now.busy_ms - before.busy_ms) / ms) if ms else 0.0
     found = rows(before, now)
@@ -333,7 +333,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """The names to the left, the figures to the right."""
+    """A line with the names to the left and the figures to the right."""
     pairs = list(zip(cells, widths, strict=True))
     return "  ".join(
         [*(cell.ljust(width) for cell, width in pairs[:2]), *(cell.rjust(width) for cell, width in pairs[2:])]
@@ -341,7 +341,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def run(device: str, seconds: float, screens: int, as_json: bool) -> int:
-    """Show so many screens, 0 until interrupted, which is the usual end; returns the exit status."""
+    """Show this many screens, or with 0 until interrupted, which is the usual end; returns the exit status."""
     name = disks.find(device, command="explain")
     chosen = disks.read(name).scheduler
     if chosen != SCHEDULER:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Figures and tables of a report, and their drawing as SVG.
 
-The drawings take their colours from the page's style sheet (classes, currentColor), so
-that one drawing serves light and dark.  All text is escaped here.
+The drawings take their colours from the page's style sheet (classes, currentColor), so that one drawing serves light
+and dark. All text is escaped here.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BOTTOM = 34
 CHARACTER = 7
 """Pixels that a character of a legend takes, roughly."""
 SAMPLE = 36
-"""Pixels of a line's sample before its name in a legend, with what is between two."""
+"""Pixels of a line's sample before its name in a legend, with the gap between two entries."""
 LEGEND_ROW = 18
-"""Pixels more for a legend that doesn't fit beside the unit of x."""
+"""Extra pixels for a legend that doesn't fit beside the unit of x."""
 OVERVIEW_WIDTH = 940
 OVERVIEW_LABEL = 136
 OVERVIEW_VALUE = 58
@@ -32,7 +32,7 @@ OVERVIEW_ROW = 27
 OVERVIEW_HEAD = 58
 """Pixels of an overview: its width, its names, the room for a value beside its bar, a row, the heads."""
 CUT = 8
-"""A bar that is longer than so many times the reference is cut, or the others could not be told apart."""
+"""A bar longer than this many times the reference is cut, or the others could not be told apart."""
 
 
 @dataclass(frozen=True)

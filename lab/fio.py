@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads what fio writes: json+ output and histogram logs, as figures of named jobs.
+"""Reads fio's json+ output and histogram logs as figures of named jobs.
 
-Nothing here runs fio.  Percentiles are taken from histograms, by the same rule as fio's,
-because those of several runs can't be averaged but their histograms can be added.
+Nothing here runs fio. Percentiles are taken from histograms, by the same rule as fio's: percentiles of several runs
+can't be averaged, but their histograms can be added.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def latency(histogram: Histogram, mean: float, maximum: int) -> Latency:
 def parse(text: str, logs: Mapping[str, str] | None = None) -> tuple[Job, ...]:
     """The jobs in fio's json+ output, in its order.
 
-    logs holds histogram logs by file name (NAME_clat_hist.N.log); those of one job's
-    processes are added up to its series.  FioError if a job failed or the text is damaged.
+    logs holds histogram logs by file name (NAME_clat_hist.N.log); the logs of one job's processes are added up to its
+    series. FioError if a job failed or the text is damaged.
     """
     data = _load(text)
     try:
@@ -78,12 +78,12 @@ def _load(text: str) -> dict[str, Any]:
 
 
 def outputs(files: Mapping[str, str]) -> list[str]:
-    """What the fios of a run wrote: fio.json, or fio-NAME.json where there are several, in the order of their names."""
+    """The outputs of a run's fios: fio.json, or fio-NAME.json where there are several, in the order of their names."""
     return [text for name, text in sorted(files.items()) if is_output(name)]
 
 
 def is_output(name: str) -> bool:
-    """Is a file of that name what a fio wrote?"""
+    """Whether a file of that name is an output of fio."""
     return name.startswith("fio") and name.endswith(".json")
 
 
@@ -144,7 +144,7 @@ def bin_value(index: int) -> int:
 def series(logs: Sequence[str], window_s: float = 0.5) -> tuple[Window, ...]:
     """Latency over time from the histogram logs of one job's processes.
 
-    A line is: time in ms at the end of its stretch, direction, block size, one count a bin.
+    The fields of a line: time in ms at the end of its stretch, direction, block size, a count for each bin.
     """
     windows: dict[int, list[Histogram]] = {}
     for log in logs:
@@ -175,8 +175,10 @@ def _window(start: float, histogram: Histogram) -> Window:
 
 
 def pool(runs: Sequence[tuple[Job, ...]]) -> tuple[Job, ...]:
-    """The jobs of several runs that differ in their seed, as one: histograms are added, rates
-    averaged, the spread kept.  The series is the first run's."""
+    """The jobs of several runs that differ in their seed, as one.
+
+    Histograms are added, rates averaged, the spread kept. The series is the first run's.
+    """
     return tuple(_pool_job(list(same)) for same in zip(*runs, strict=True))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest's disk and initramfs: Debian 13 with fio, and of a kernel's modules those that guests need."""
+"""The guest's disk and initramfs: Debian 13 with fio, and those of a kernel's modules that guests need."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from lab.kernels import Unpacked
 
 PACKAGES = (
     *("fio", "sysbench", "kmod", "mount", "util-linux", "e2fsprogs", "xfsprogs", "procps", "gawk", "libaio1t64"),
-    # what iolat needs, and those that it is measured beside
+    # what iolat needs, and the programs that it is measured beside
     *("libelf1t64", "libbpf-tools", "dmsetup"),
 )
 LEAN = tuple(f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in ("doc", "man", "locale", "info", "perl", "i18n"))
-# mmdebstrap copies these from the host: without them the same packages give the same bytes on every host.
+# mmdebstrap copies these files from the host: without them the same packages give the same bytes on every host.
 HOSTS_OWN = ('--customize-hook=cd "$1" && rm -f etc/hostname etc/resolv.conf etc/apt/sources.list',)
-# What the guest needs to reach its root.
+# The modules that the guest needs to reach its root.
 BOOT_MODULES = ("nfit", "nd_pmem", "crc32c_generic", "ext4", "overlay", "configfs")
-# What experiments and tests ask for.
+# The modules that experiments and tests ask for.
 GUEST_MODULES = (
     *BOOT_MODULES,
     *("bfq", "kyber-iosched", "mq-deadline"),
@@ -64,7 +64,7 @@ def status() -> str:
 
 
 def identity(kernel: Unpacked) -> str:
-    """Names what a kernel's image is made of and with, not when or where."""
+    """A name for the inputs and tools of a kernel's image, independent of when and where it is made."""
     return cache.key(digest(rootfs()), toolbox.identity(), kernel.release, *GUEST_MODULES)
 
 
@@ -144,7 +144,7 @@ def parse_dependencies(text: str) -> dict[str, list[str]]:
 
 
 def closure(table: dict[str, list[str]], wanted: Iterable[str]) -> list[str]:
-    """Paths of the wanted modules after those that they need; a name that is no module here is built in: left out."""
+    """Paths of the wanted modules after those that they need; a name without a module here is built in and left out."""
     by_name = {_name(path): path for path in table}
     order: dict[str, None] = {}
     for name in wanted:
@@ -155,7 +155,7 @@ def closure(table: dict[str, list[str]], wanted: Iterable[str]) -> list[str]:
 
 
 def boot_inputs() -> list[str | bytes]:
-    """What an initramfs consists of, besides the kernel and the toolbox."""
+    """The inputs of an initramfs, besides the kernel and the toolbox."""
     return [*BOOT_MODULES, (GUEST / "init").read_bytes(), (GUEST / "agent").read_bytes()]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""iolat, built in the workshop: one program for every kernel of the lab; and what it saw, read from its JSON."""
+"""iolat, built in the workshop: one program for every kernel of the lab; and its results, read from its JSON."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ STAGES = ("q2g", "g2i", "i2d", "q2d", "d2c", "q2c")
 
 
 def seen(texts: Sequence[str]) -> dict[str, dict[str, Latency]]:
-    """The stages in what iolat printed in several runs, pooled: under "all", by class and level ("be/1") and by
-    operation ("read"); and under "files" the time of reads, writes and fsyncs in file systems, if that was asked for.
+    """The stages in iolat's output of several runs, pooled: under "all", by class and level ("be/1") and by operation.
 
-    Empty if there were no runs; LabError if iolat lost something or printed something else.
+    Under "files" is the time of reads, writes and fsyncs in file systems, if that was asked for. Empty if there were
+    no runs; LabError if iolat lost something or printed something else.
     """
     printed = [_load(text) for text in texts]
     rows = [row for data in printed for row in data["rows"]]
@@ -87,7 +87,7 @@ def _latency(parts: Sequence[Mapping[str, Any]]) -> Latency:
 
 
 def cost(alone: Sequence[Job], watched: Sequence[Job]) -> dict[str, float]:
-    """What watching did to each job: its IOPS with iolat as a part of those without."""
+    """The cost of watching for each job: its IOPS with iolat as a part of those without."""
     return {
         job.name: round(other.iops / job.iops, fio.DIGITS) if job.iops else 0.0
         for job, other in zip(alone, watched, strict=True)

@@ -18,12 +18,13 @@ from lab import cache, image, machine, nvme, progress, qemu
 from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory, LabError, UsageError
 from lab.machine import Machine
 
-# What the agent writes to the exit port, as QEMU turns it into an exit status.
+# The values that the agent writes to the exit port, as QEMU turns them into an exit status.
 FINISHED = 0x10 << 1 | 1
 TOO_LARGE = 0x11 << 1 | 1
 FAILED_KEPT = 20
-"""So many failed jobs are kept, to be repeated by hand."""
-# CPU seconds after which a guest counts as hung: wide, as a host may be several times slower than another.
+"""Number of failed jobs that are kept, to be repeated by hand."""
+# CPU seconds after which a guest counts as hung. The limit is wide, as one host may be several times slower than
+# another.
 CPU_LIMIT_S = 900.0
 # Real time, times qemu.WALL_PER_CPU, in which a guest must boot to show that KVM works.
 KVM_TRIAL_S = 2.0
@@ -33,10 +34,10 @@ KVM_TRIAL_S = 2.0
 class Job:
     """A script with its files, for one kernel.
 
-    `script` is run with `sh -eu` in /job, where `files` lie; what it writes below /out comes back.
-    `cpu_limit_s` is in CPU seconds of the host: past them the guest counts as hung. `nvme` has the properties of
-    an NVMe controller that the guest is to have (lab.nvme). With `race` it runs off the virtual clock, on CPUs that
-    race: the one kind of job that isn't a pure function.
+    `script` is run with `sh -eu` in /job, where `files` lie; its files below /out come back. `cpu_limit_s` is in CPU
+    seconds of the host: past them the guest counts as hung. `nvme` has the properties of an NVMe controller for the
+    guest (lab.nvme). With `race` the guest runs off the virtual clock, on CPUs that race: the only kind of job that
+    isn't a pure function.
     """
 
     kernel: str
@@ -55,9 +56,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back: the script's exit status, what it wrote below /out, the kernel's messages since the start.
+    """The result of a job: the script's exit status, its files below /out, the kernel's messages since the start.
 
-    `cpu_s` and `wall_s` are what it took of the host, in seconds.
+    `cpu_s` and `wall_s` are the cost on the host, in seconds.
     """
 
     status: int
@@ -69,7 +70,7 @@ class Outcome:
 
 
 def key(job: Job) -> str:
-    """Names everything that determines a job's outcome, the saved machine included."""
+    """A key of everything that determines a job's outcome, the saved machine included."""
     hardware = [*_accel, *([job.nvme, nvme.emulator().name] if job.nvme else [])]
     return cache.key(job.machine.identity, " ".join(hardware), pack(job))
 
@@ -88,7 +89,7 @@ def repeat(job: Job) -> str:
 
 
 def _age(path: Path) -> float:
-    """When a file was written; another process may have removed it since."""
+    """When a file was written; 0 if another process has removed it."""
     return path.stat().st_mtime if path.exists() else 0.0
 
 
@@ -124,7 +125,10 @@ def run(job: Job) -> Outcome:
 def run_many(
     jobs: Sequence[Job], parallel: int = 2, done: Callable[[int, Outcome], None] | None = None
 ) -> list[Outcome]:
-    """Run jobs side by side, in order of their list; `done` hears of each as it ends. The first error ends all."""
+    """Run jobs side by side, in the order of the list; `done` is called for each as it ends.
+
+    The first error ends all.
+    """
     machines = {(job.kernel, job.cpus, job.race): job.machine for job in jobs}
 
     async def all_jobs() -> list[Outcome]:
@@ -202,7 +206,7 @@ def prepare(saved: Machine, job: Job, run_folder: Path) -> qemu.Guest:
 
 
 def read_outcome(guest: qemu.Guest, status: int) -> Outcome:
-    """What a guest left behind, or the error that says why it left nothing."""
+    """The files that a guest left behind, or the error that explains why there are none."""
     console = guest.console()
     if status == TOO_LARGE:
         raise LabError(f"the job's results are larger than {qemu.EXCHANGE_BYTES >> 20} MiB", "a shorter run")
@@ -212,13 +216,13 @@ def read_outcome(guest: qemu.Guest, status: int) -> Outcome:
 
 
 def outcome(files: dict[str, bytes]) -> Outcome:
-    """What came back, from all its files."""
+    """The outcome, from all files that came back."""
     dmesg, console = (files.pop(name, b"").decode(errors="replace") for name in (".dmesg", ".console"))
     return Outcome(int(files.pop(".status", b"255")), files, dmesg, console)
 
 
 def save(found: Outcome, path: Path) -> None:
-    """Write an outcome to a file, from which load() has it again."""
+    """Write an outcome to a file for load()."""
     special = {".status": str(found.status), ".dmesg": found.dmesg, ".console": found.console}
     path.write_bytes(_tar({**found.files, **{name: text.encode() for name, text in special.items()}}))
 

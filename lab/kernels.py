@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stock Debian kernels: downloaded by apt, unpacked with all that a guest, BTF and a module build need of them.
+"""Stock Debian kernels: downloaded by apt, unpacked with all that a guest, BTF and a module build need.
 
-And two that are built from Debian's source: one finds wrong locking and wrong use of memory, one finds data races.
+Two more are built from Debian's source: one finds wrong locking and wrong use of memory, one finds data races.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ names="*/scripts/checkpatch.pl */scripts/spelling.txt */scripts/const_structs.ch
 set -f
 tar -xJf /tmp/in/linux.tar.xz -C /tmp/out --strip-components=2 --wildcards $names
 """
-# The folder of a build keeps what modules outside of it are built with. Room for objects with their debug information.
+# A build's folder keeps the files that modules outside of it are built with. It needs room for objects with their
+# debug information.
 BUILD_MIB = 6144
 BUILD = """\
 cd /tmp/work
@@ -106,7 +107,7 @@ class Unpacked:
         return self.root / "usr/lib/modules" / self.release
 
     def box(self) -> toolbox.Sandbox:
-        """A toolbox in which this kernel's headers and modules stand where its packages would put them."""
+        """A toolbox in which this kernel's headers and modules lie where its packages would install them."""
         tops = {f"/usr/src/{p.name}": p for p in (self.root / "usr/src").iterdir()}
         kbuild = {f"/usr/lib/{p.name}": p for p in (self.root / "usr/lib").glob("linux-kbuild-*")}
         lib = {f"/usr/lib/modules/{self.release}": self.modules}
@@ -176,7 +177,7 @@ def payload(image: bytes) -> bytes:
 
 
 def decompressor(data: bytes) -> tuple[str, ...]:
-    """The command that decompresses data which starts like this."""
+    """The command that decompresses data with this beginning."""
     magics = {b"\xfd7zXZ": ("xz", "-dc"), b"\x28\xb5\x2f\xfd": ("zstd", "-dc"), b"\x1f\x8b": ("gzip", "-dc")}
     for magic, command in magics.items():
         if data.startswith(magic):
@@ -205,7 +206,7 @@ def _fetch(kernel: Kernel) -> Path:
 
 
 def _tag(kernel: Kernel) -> str:
-    """Names what a kernel is built with."""
+    """A name for the inputs that a kernel is built from."""
     return cache.key(toolbox.identity(toolbox.workshop()), kernel.config, BUILD)[:8]
 
 

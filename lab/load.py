@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a disk did between two samples: rates, sizes, latencies, queue, and who used it."""
+"""The work of a disk between two samples: rates, sizes, latencies, queue, and its users."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import asdict, dataclass, replace
 from lab.disk import SECTOR_KIB, Counters, Disk, Group, Look, Sample, Task
 from lab.errors import LabError
 
-# A disk with this share of all disks' work is the one that tasks wait for.
+# A disk with this share of the work of all disks is the one that tasks wait for.
 ALONE = 0.9
 # Reads (or writes) count as part of a mix from this share of all requests on.
 MIXED = 0.1
-# A thread reads, and a cgroup uses the disk, from so much a second on: 16 requests of 4 KiB.
+# A thread reads, and a cgroup uses the disk, from this many bytes a second on: 16 requests of 4 KiB.
 USES_BYTES, USES_IOS = 65536, 16
 
 
 @dataclass(frozen=True)
 class Load:
-    """What the disk did between two samples.
+    """The work of the disk between two samples.
 
-    Rates are per second, sizes in KiB, times in ms and means of requests that ended; `queue` is the mean number of
-    requests, `busy`, `stalled` (None: unknown), `empty`, `starved`, `held` and `crowded` (None: unknown) are shares of
-    the time, the last that one of the device's queues was full; `alone`: the disk did nearly all that disks did.
-    `readers` have a row for each I/O priority.
+    Rates are per second, sizes in KiB. Times are in ms, and are means of the requests that ended. `queue` is the mean
+    number of requests. `busy`, `stalled` (None: unknown), `empty`, `starved`, `held` and `crowded` (None: unknown) are
+    shares of the time; `crowded` means that one of the device's queues was full. `alone`: the disk did nearly all the
+    work of all disks. `readers` have a row for each I/O priority.
     """
 
     seconds: float
@@ -63,12 +63,12 @@ class Load:
 
     @property
     def classes(self) -> set[str]:
-        """The classes of those who read."""
+        """The classes of the readers."""
         return {ioclass for ioclass, _ in self.readers}
 
 
 def between(disk: Disk, first: Sample, last: Sample, looks: Sequence[Look]) -> Load:
-    """What happened between two samples; LabError if no time passed."""
+    """The work between two samples; LabError if no time passed."""
     seconds = last.seconds - first.seconds
     if seconds <= 0:
         raise LabError("no time passed between two looks at the counters", f"./sluice doctor --seconds 5 {disk.name}")
@@ -110,7 +110,7 @@ def _mean(total: float, count: float) -> float:
 
 
 def _part(seen: Iterable[bool | None]) -> float | None:
-    """In which part of the looks that could be had it was so."""
+    """The share of the looks in which it was so, of those that could be had."""
     known = [one for one in seen if one is not None]
     return _mean(sum(known), len(known)) if known else None
 
@@ -122,7 +122,7 @@ def _stalled(first: Sample, last: Sample, seconds: float) -> float | None:
 
 
 def _readers(first: Sample, last: Sample, seconds: float) -> dict[tuple[str, int], str]:
-    """The priorities with which threads have read, each with the name of one that read most."""
+    """The priorities with which threads have read, each with the name of the thread that read most."""
     read: dict[tuple[str, int], tuple[int, str]] = {}
     for tid, task in last.tasks.items():
         before = first.tasks.get(tid, Task("", 0, "", 0)).read_bytes
@@ -134,7 +134,7 @@ def _readers(first: Sample, last: Sample, seconds: float) -> dict[tuple[str, int
 
 
 def _users(first: Sample, last: Sample, seconds: float) -> dict[str, Group]:
-    """The cgroups that have used the disk, with what they used of it a second."""
+    """The cgroups that have used the disk, with their use of it per second."""
     found = {}
     for path, group in sorted(last.groups.items()):
         before = first.groups[path].used if path in first.groups else {}

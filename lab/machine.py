@@ -18,10 +18,10 @@ REPEATABLE = "nokaslr norandmaps random.trust_cpu=off random.trust_bootloader=of
 FAIL_FAST = "oops=panic panic=-1 hung_task_panic=1 softlockup_panic=1"
 PLAIN_LINE = f"{REPEATABLE} {FAIL_FAST} console=ttyS0 loglevel=5"
 BOOT_LINE = f"{CLOCK} {PLAIN_LINE}"
-# Tasks are preempted in the kernel too, where Debian's kernels leave the choice: more races are met.
+# Tasks are also preempted in the kernel, where Debian's kernels leave the choice: that provokes more races.
 #
-# On the host's clock, a CPU of a guest on a busy host may stand still for many seconds: that is no lockup. The watchdog
-# of the clock would compare two clocks that are read at different times.
+# On the host's clock, a CPU of a guest on a busy host may stand still for many seconds, which is no lockup. The
+# watchdog of the clock would compare two clocks that are read at different times.
 PATIENT = "watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300 sysctl.kernel.hung_task_timeout_secs=300"
 RACE_LINE = f"preempt=full clocksource=tsc tsc=reliable no_timer_check {PATIENT} {PLAIN_LINE}"
 CONSOLE = ("-serial", "file:/tmp/run/console")
@@ -29,7 +29,7 @@ CONSOLE = ("-serial", "file:/tmp/run/console")
 
 @dataclass(frozen=True)
 class Machine:
-    """A saved guest: everything that a restore needs."""
+    """A saved guest: everything that is needed to restore it."""
 
     kernel: kernels.Unpacked
     root: Path
@@ -39,14 +39,14 @@ class Machine:
 
     @property
     def identity(self) -> str:
-        """Names all that a run depends on but its own job.
+        """A name for all that a run depends on except its own job.
 
         That is the saved RAM, devices and clock to the nanosecond, the disk's bytes, QEMU and what is loaded into it.
         """
         return (self.folder / "identity").read_text(encoding="ascii")
 
     def described(self) -> dict[str, str]:
-        """The machine by its parts: where two results differ in `machine`, another part says why."""
+        """The machine by its parts: where two results differ in `machine`, the parts that differ tell the cause."""
         return {
             "kernel": self.kernel.release,
             "qemu": toolbox.version(toolbox.status(), "qemu-system-x86"),
@@ -63,7 +63,7 @@ class Machine:
 
 
 def boot_line(accel: tuple[str, ...]) -> str:
-    """The kernel's command line, by what keeps the guest's clock."""
+    """The kernel's command line for the clock that the guest has."""
     return {qemu.TCG: BOOT_LINE, qemu.RACE: RACE_LINE}.get(accel, PLAIN_LINE)
 
 
@@ -83,7 +83,7 @@ def get(kernel_name: str, cpus: int = 1, accel: tuple[str, ...] = qemu.TCG) -> M
 async def running(
     machine: Machine, guest: qemu.Guest, limit_s: float, serial: Sequence[str] = CONSOLE
 ) -> AsyncIterator[qemu.Process]:
-    """A guest at work on its job: restored where that can be, else booted: with KVM's clock, or a controller."""
+    """A guest that runs its job: restored if possible, else booted, which KVM's clock and a controller require."""
     if guest.accel == qemu.KVM or guest.nvme:
         async with _booting(machine, guest, [*serial, "-action", "panic=none"], limit_s) as process:
             yield process
@@ -110,7 +110,7 @@ async def _booting(
 
 
 def without_host_clock(state: bytes) -> bytes:
-    """A saved state less what the host's clocks left in it: two offsets in QEMU's `timer` section.
+    """A saved state without what the host's clocks left in it: two offsets in QEMU's `timer` section.
 
     The virtual clock doesn't use them. Its own offset, in `timer/icount`, stays: a machine whose clock differs by a
     nanosecond has another name.

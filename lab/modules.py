@@ -19,13 +19,13 @@ OBJECTS = {
     "simdisk": "simdisk/",
     "nvme-wrr": "nvme/",
 }
-"""Every module, and what kernel/Kbuild calls it."""
+"""Every module, and its name in kernel/Kbuild."""
 
 
 def build(kernel_name: str, *wanted: str) -> dict[str, bytes]:
     """The wanted modules of kernel/ by file name (`mq-prio.ko`), or all; those that aren't there yet are built.
 
-    A module comes with those whose symbols it uses. Names of modules that are the kernel's own are ignored.
+    A module comes with the modules whose symbols it uses. Names of the kernel's own modules are ignored.
     """
     kernel = kernels.get(kernel_name)
     names = [name for name in OBJECTS if name in wanted or not wanted]
@@ -39,31 +39,31 @@ def build(kernel_name: str, *wanted: str) -> dict[str, bytes]:
 
 
 def needed(built: Mapping[str, bytes], names: Iterable[str]) -> dict[str, bytes]:
-    """Of modules by file name those called so, and those that they depend on; KeyError if none is called so."""
+    """The modules with these names, and those that they depend on, by file name; KeyError for an unknown name."""
     found: dict[str, bytes] = {}
     for name in names:
         found[f"{name}.ko"] = data = built[f"{name}.ko"]
         depends = re.search(rb"(?:^|\0)depends=([^\0]*)\0", data)
         others = depends[1].decode().split(",") if depends else []
-        # Of the rest some are the kernel's own.
+        # Some of the others are the kernel's own.
         found |= needed(built, [other for other in others if f"{other}.ko" in built])
     return found
 
 
 def folder(kernel: kernels.Unpacked) -> Path:
-    """Where the modules for a kernel are; named by what they are built from."""
+    """The folder of a kernel's modules; its name depends on all that they are built from."""
     return cache.root() / "build" / key(kernel)
 
 
 def key(kernel: kernels.Unpacked) -> str:
-    """Names what a build is made from: kernel, tools and sources."""
+    """A key of the inputs of a build: kernel, tools and sources."""
     return f"{kernel.release}-{cache.key(toolbox.identity(_root(kernel)), kernel.release, *_sources())}"
 
 
 def make(kernel: kernels.Unpacked, out: Path, *arguments: str, root: Path | None = None) -> str:
-    """Run kernel/'s Makefile for a kernel, with what it builds in `out`; returns all that it printed.
+    """Run kernel/'s Makefile for a kernel, with its results in `out`; returns all that it printed.
 
-    root: with the tools of another root than the kernel's usual one.
+    root: use the tools of this root instead of the kernel's usual one.
     """
     box = kernel.box()
     ro = {**box.ro, "/tmp/kernel": SOURCES, "/tmp/vmlinux": kernel.root}
@@ -77,7 +77,7 @@ def make(kernel: kernels.Unpacked, out: Path, *arguments: str, root: Path | None
 
 
 def _build(kernel: kernels.Unpacked, names: Sequence[str]) -> None:
-    """Build modules and put those into the kernel's folder that it lacks."""
+    """Build modules and add those to the kernel's folder that it lacks."""
     with progress.step(f"Modules for {kernel.release}: {', '.join(names)}"), cache.scratch() as out:
         make(kernel, out, f"MODULES={' '.join(OBJECTS[name] for name in names)}", "modules")
         toolbox.run(["sh", "-euc", STRIP], toolbox.Sandbox(rw={"/tmp/out": out}))
@@ -87,7 +87,7 @@ def _build(kernel: kernels.Unpacked, names: Sequence[str]) -> None:
 
 
 def _root(kernel: kernels.Unpacked) -> Path:
-    """Where a kernel's modules are built: the default kernel's in the toolbox, others' in the workshop."""
+    """The root in which a kernel's modules are built: the toolbox for the default kernel, the workshop for others."""
     return toolbox.path() if kernel.kernel.name == kernels.DEFAULT else toolbox.workshop()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A controller with weighted round robin: Debian's QEMU built with the change in controller/, which has one.
+"""A controller with weighted round robin: Debian's QEMU, built with the change in controller/ that adds it.
 
 The arbiter is the simulated disk's. A guest with this controller can't be saved: it is booted for its job.
 """
@@ -19,7 +19,7 @@ FILES = (
     ARBITER / "arbiter.c",
     ARBITER / "arbiter.h",
 )
-# bzip2 is left out: what QEMU finds it uses, and the toolbox, where it runs, has none.
+# bzip2 is left out: QEMU uses what it finds, and the toolbox, in which it runs, has no bzip2.
 PACKAGES = (
     *("gcc", "libc6-dev", "make", "ninja-build", "meson", "pkgconf", "flex", "bison", "git", "patch", "xz-utils"),
     *("python3", "python3-venv", "python3-pycotap", "libglib2.0-dev", "libpixman-1-dev", "libfdt-dev", "zlib1g-dev"),
@@ -48,7 +48,7 @@ def emulator() -> Path:
 
 
 def command() -> list[str]:
-    """How the emulator is called where its folder is /tmp/emulator."""
+    """The emulator's command, where its folder is /tmp/emulator."""
     return ["/tmp/emulator/qemu-system-x86_64", *(part for path in FIRMWARE for part in ("-L", path))]
 
 
@@ -56,7 +56,7 @@ def controller(properties: str) -> list[str]:
     """QEMU's arguments for the controller, with an empty drive behind it.
 
     Properties are QEMU's own and ours: wrr=on, and fetch_ns, the time that the controller takes for each command. With
-    subsys=shared it is one of those that the drive may have.
+    subsys=shared it is one of several controllers that the drive may have.
     """
     drive = f"null-co,node-name=drive,size={DISK_MIB << 20},read-zeroes=on"
     device = f"nvme,id=nvme,serial=sluice,max_ioqpairs=64,{properties}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Passes: what has passed is kept under a key of all that it depends on, and not done again until that changes.
+"""Passes: a check that has passed is kept under a key of all its inputs, and not repeated until the key changes.
 
 A failure is never kept.
 """
@@ -14,15 +14,15 @@ from lab import cache, job, toolbox
 from lab.job import Job, Outcome
 
 TOP = Path(__file__).parent.parent
-# Whether to do everything again.
+# Whether every check is repeated.
 fresh = False
-# Since the last settle(): what was taken from the cache, and what may be put there.
+# Since the last settle(): passes that were taken from the cache, and passes that may be stored there.
 _used: list[Path] = []
 _new: dict[Path, Outcome] = {}
 
 
 def once(check: Callable[[], object], *inputs: str | bytes) -> None:
-    """Do a check that depends on these inputs and the toolbox alone, unless it has passed with them before."""
+    """Do a check that depends only on these inputs and the toolbox, unless it has passed with them before."""
     place = cache.root() / "passes" / cache.key(toolbox.identity(), *inputs)
     if fresh:
         cache.remove(place)
@@ -37,9 +37,10 @@ def once(check: Callable[[], object], *inputs: str | bytes) -> None:
 
 
 def outcome(one: Job) -> Outcome:
-    """A job's outcome: the one kept from an earlier pass of a test with the same job, else of a run now.
+    """A job's outcome: kept from an earlier pass of a test with the same job, else from a run now.
 
-    The job's key names all that it depends on. A job's limit is not part of it: a pass is one, however long it took.
+    The job's key names all that it depends on. A job's limit is not part of it: a pass is a pass, however long it
+    took.
     """
     place = cache.root() / "outcomes" / job.key(one)
     if place.exists() and not fresh:
@@ -50,7 +51,7 @@ def outcome(one: Job) -> Outcome:
 
 
 def settle(passed: bool) -> bool:
-    """At a test's end: keep what it has run if it passed, else forget what it has used; returns whether it used any."""
+    """End a test: keep its runs if it passed, else forget the passes it used; returns whether it used any."""
     used = bool(_used)
     for place, found in _new.items() if passed else ():
         cache.replace(place, partial(job.save, found))

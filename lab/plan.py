@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from lab.job import Job
 
 LATE_MS = 200
-"""How much later a job with fio's startdelay=100ms begins; it takes that off its run to end with the others."""
+"""How much later a job with fio's startdelay=100ms begins; its run is shorter by this, to end with the others."""
 SETTLE_MS = 1000
-"""How long a job with ramp_time=1s runs before it counts; it takes that off its run to end with the others."""
+"""How long a job with ramp_time=1s runs before it counts; its run is shorter by this, to end with the others."""
 ROUGH_CPU_PER_SECOND = 4
-"""CPU seconds of a slow host that a virtual second takes, as a mean over the experiments prio-mix and afq."""
+"""CPU seconds of a slow host for a virtual second, as a mean over the experiments prio-mix and afq."""
 CPU_PER_SECOND = 30
 """CPU seconds of the host that a virtual second may take before a guest counts as hung."""
 
@@ -46,11 +46,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the command line asks for; an empty tuple means what the experiment says.
+    """The selection on the command line; an empty tuple means the experiment's own.
 
-    sweep has the values of each knob that is varied; then only schedulers with such a knob are run, unless named.
+    sweep has the values of each knob that is varied. It runs only schedulers with such a knob, unless schedulers are
+    named.
     """
-
     devices: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Choice:
 
 
 def check(choice: Choice) -> None:
-    """UsageError, with the list of what there is, for a name that isn't known."""
+    """UsageError, with the list of valid names, for an unknown name."""
     known("device", choice.devices, DEVICES)
     known("scheduler", choice.schedulers, list(SCHEDULERS))
     known("kernel", choice.kernels, kernels.names())
@@ -98,7 +98,7 @@ def points(experiment: Experiment, choice: Choice) -> list[Point]:
 
 
 def _variants(experiment: Experiment, choice: Choice) -> list[Variant]:
-    """The variants asked for, with the seeds asked for; UsageError for one that the experiment hasn't."""
+    """The variants asked for, with the seeds asked for; UsageError for one that the experiment doesn't have."""
     there = {variant.name: variant for variant in experiment.variants}
     for name in choice.variants:
         if name not in there:
@@ -111,13 +111,13 @@ def _variants(experiment: Experiment, choice: Choice) -> list[Variant]:
 
 
 def _schedulers(names: Sequence[str], choice: Choice) -> list[str]:
-    """These schedulers; in a sweep those that have a knob of it."""
+    """These schedulers; in a sweep only those that have one of its knobs."""
     knobs = {name for name, _ in choice.sweep}
     return [name for name in names if not knobs or knobs & {*SCHEDULERS[name].tunables}]
 
 
 def _devices(experiment: Experiment, variant: Variant, choice: Choice) -> tuple[str, ...]:
-    """Where a variant is run: on its own device, or on those asked for as far as both sides allow."""
+    """The devices of a variant: its own, or those asked for, as far as experiment and variant allow them."""
     if variant.device:
         return (variant.device,)
     return tuple(
@@ -142,7 +142,7 @@ def _tunables(experiment: Experiment, scheduler: str, choice: Choice) -> list[tu
 
 
 def seconds(experiment: Experiment, point: Point) -> int:
-    """Virtual seconds that a run of the cell takes: the device knows better than the variant."""
+    """Virtual seconds that a run of the cell takes: the device's figure precedes the variant's."""
     own = experiment.device.get(point.device, {}).get("seconds")
     return int(own or point.variant.seconds or experiment.seconds)
 
@@ -153,9 +153,9 @@ def modules(point: Point) -> tuple[str, ...]:
 
 
 def rough_cpu_s(experiment: Experiment) -> float:
-    """About how many CPU seconds of the host all runs take with the seeds that the experiment begins with.
+    """Estimated CPU seconds of the host for all runs with the seeds that the experiment begins with.
 
-    Of runs that were done here before it takes what the last like one took.
+    Where similar runs were done here before, it uses the cost of the last one.
     """
     times = 1 if experiment.iolat is None else 2
     total = 0.0
@@ -167,7 +167,7 @@ def rough_cpu_s(experiment: Experiment) -> float:
 
 
 def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes], watched: bool = False) -> Job:
-    """The job of one run, which iolat may watch; built has the kernel's modules, of which it takes those it uses."""
+    """The job of one run, optionally watched by iolat; takes the modules that it uses from built."""
     from lab import iolat, job
 
     files = {f"{name}.ko": built[f"{name}.ko"] for name in modules(point) if f"{name}.ko" in built}
@@ -191,7 +191,7 @@ show() (
 
 
 def script(experiment: Experiment, point: Point, seed: int, watched: bool = False) -> str:
-    """What the guest does in one run, with iolat beside it or not."""
+    """The script that the guest runs, with iolat beside it or not."""
     scheduler = SCHEDULERS[point.scheduler]
     own = experiment.device.get(point.device, {})
     settings = {
@@ -212,7 +212,8 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
         [
             ". ./lib.sh",
             *_disk(point.device, own.get("parameters", {})),
-            # A scheduler that hooks file systems finds those that are there before it. It takes seconds to load this.
+            # A scheduler that hooks file systems finds only those that are loaded before it. Loading xfs takes
+            # seconds.
             *(["modprobe xfs"] if "split" in scheduler.needs or point.variant.load.endswith(".sh") else []),
             f"scheduler {scheduler.elevator}",
             *(_setting(name, value) for name, value in settings.items()),
@@ -229,14 +230,14 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
 
 
 def _load_line(file: str, sections: Sequence[str]) -> str:
-    """The line that makes the load: a fio job's, or a script of the experiment's own."""
+    """The line that makes the load: a fio job's, or that of a script of the experiment's own."""
     if file.endswith(".sh"):
         return f". ./{file}"
     return "watched " + shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, file])
 
 
 def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
-    """Lines that make the disk and have it say what it is."""
+    """Lines that make the disk and print its parameters."""
     wanted = [f"{name}={value}" for name, value in settings.items()]
     if device == NULL:
         module = shlex.join(["modprobe", "null_blk", "nr_devices=1", "queue_mode=2", "irqmode=0", *wanted])

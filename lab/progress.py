@@ -24,7 +24,7 @@ _ended = threading.Event()
 
 
 class Step:
-    """One long step; `note` says what it does at the moment."""
+    """One long step; `note` shows what it does at the moment."""
 
     def __init__(self, title: str, bar: Progress | None) -> None:
         self.title = title
@@ -40,7 +40,7 @@ class Step:
         return time.monotonic() - self._start
 
     def note(self, words: str, left_s: float | None = None) -> None:
-        """Say what the step does in a few words, and how many seconds it still takes, if that is known."""
+        """Show in a few words what the step does, and how many seconds are left, if that is known."""
         self._words = words[:60]
         self._end = None if left_s is None else time.monotonic() + left_s
         if self._bar:
@@ -56,13 +56,13 @@ class Step:
             say(f"  {self.title}: {words or f'{self.seconds:.0f} s so far'}")
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the line."""
         if self._bar and self._task is not None:
             self._bar.remove_task(self._task)
 
 
 def time_left(seconds: float) -> str:
-    """A number of seconds in words, as exact as an estimate is: about 40 s left, about 3 min left."""
+    """A number of seconds in words, only as exact as an estimate can be: about 40 s left, about 3 min left."""
     if seconds > 90:
         return f"about {math.ceil(seconds / 60)} min left"
     return f"about {max(1, math.ceil(seconds / 10)) * 10} s left"
@@ -89,7 +89,7 @@ def say(text: str) -> None:
 
 
 def _open(title: str) -> Step:
-    """A step; the first one starts the terminal's live display, and what repeats the steps' words."""
+    """A step; the first one starts the terminal's live display, and the timer that repeats the steps' words."""
     global _live, _ended
     with _lock:
         if not _steps:
@@ -119,7 +119,7 @@ def _close(line: Step) -> None:
 
 
 def stop() -> None:
-    """Take the live display away, whatever uses it."""
+    """Remove the live display, whatever uses it."""
     with _lock:
         _stop()
 

@@ -20,9 +20,9 @@ from lab.errors import GuestHung, SetupFailed
 
 RAM_MIB = 1024
 EXCHANGE_BYTES = 64 << 20
-# The clock: one instruction is one nanosecond, time with nothing to do is skipped. Without ERMS a copy counts words
-# and not bytes, as a real machine about does; without FSRM because Linux 6.1's memmove assumes that it implies ERMS.
-# The buffer of translated code, in MiB, would be smaller on a host with less than 8 GiB of memory.
+# The clock: one instruction is one nanosecond, idle time is skipped. Without ERMS a copy counts words and not bytes,
+# about as on a real machine. FSRM is off because Linux 6.1's memmove assumes that it implies ERMS. The buffer of
+# translated code, in MiB, would be smaller on a host with less than 8 GiB of memory.
 TCG: tuple[str, ...] = (
     *("-accel", "tcg,thread=single,tb-size=1024"),
     *("-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-fsrm"),
@@ -30,21 +30,22 @@ TCG: tuple[str, ...] = (
 KVM: tuple[str, ...] = ("-accel", "kvm", "-cpu", "host")
 # Off the virtual clock: each CPU is a thread of the host's, and time is the host's. So CPUs really race.
 RACE: tuple[str, ...] = ("-accel", "tcg,thread=multi,tb-size=1024", "-cpu", "max,-erms,-fsrm")
-# Keeps the main thread out while the CPU executes, without which runs on a busy host differ by some nanoseconds; and
-# ends QEMU with the process that controls it. Where each CPU has a thread of its own it does only the latter.
+# Keeps the main thread out while the CPU executes: without it runs on a busy host differ by some nanoseconds. It also
+# ends QEMU with the process that controls it. Where each CPU has a thread of its own, it only does the latter.
 LOCK = Path(__file__).with_name("qemu-lock.c")
-# SIGXCPU, as bubblewrap reports it.
+# The exit status for SIGXCPU, as bubblewrap reports it.
 CPU_SPENT = 128 + 24
-# A guest that stands still uses no CPU seconds; a busy host makes a guest up to 7 times slower.
+# Wall-clock seconds for each CPU second. A guest that stands still uses no CPU seconds; a busy host makes a guest up
+# to 7 times slower.
 WALL_PER_CPU = 20
 
 
 @dataclass(frozen=True)
 class Guest:
-    """One QEMU process: the root it reads, the RAM file it uses and the folder of its run.
+    """One QEMU process: the root that it reads, the RAM file that it uses and the folder of its run.
 
     `run` holds job and out (the two NVDIMMs of the exchange) and console. `nvme` has the properties of a controller,
-    "" is none; with one, QEMU is ours.
+    "" for none; with a controller, QEMU is our build.
     """
 
     root: Path
@@ -56,7 +57,7 @@ class Guest:
     nvme: str = ""
 
     def create_exchange(self) -> None:
-        """Make the two NVDIMMs; the results' has its room on the disk, or a full disk would end QEMU by a signal."""
+        """Make the two NVDIMMs. The results' room is allocated, as a full disk would end QEMU by a signal."""
         with (self.run / "job").open("wb") as handle:
             handle.truncate(EXCHANGE_BYTES)
         with (self.run / "out").open("wb") as handle:
@@ -76,7 +77,7 @@ class Guest:
         ]
 
     def box(self) -> toolbox.Sandbox:
-        """What QEMU sees of the host."""
+        """The parts of the host that QEMU sees."""
         emulator = {"/tmp/emulator": nvme.emulator()} if self.nvme else {}
         return toolbox.Sandbox(
             ro={"/tmp/root": self.root.parent, "/tmp/lock": _lock(), **emulator},
@@ -85,16 +86,16 @@ class Guest:
         )
 
     def console(self) -> str:
-        """What the guest's kernel printed on its serial line."""
+        """The output of the guest's kernel on its serial line."""
         return _text(self.run / "console")
 
     def cpu_seconds(self) -> float:
-        """Processor seconds of the host that QEMU took, once it has ended."""
+        """Processor seconds of the host that QEMU used, once it has ended."""
         children = _text(self.run / "times").splitlines()[-1:]
         return sum(60 * int(m) + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", "".join(children)))
 
     def log(self) -> str:
-        """What QEMU itself printed."""
+        """The output of QEMU itself."""
         return _text(self.run / "qemu.log")
 
 
@@ -138,7 +139,7 @@ class Process:
 
 
 def in_real_time(guest: Guest) -> Guest:
-    """The same guest, with a clock that waits when there is nothing to do: for people."""
+    """The same guest, with a clock that waits while there is nothing to do: for interactive use."""
     return replace(guest, accel=tuple(part.replace("sleep=off", "sleep=on") for part in guest.accel))
 
 
@@ -164,9 +165,9 @@ def line(
     """The whole command line; the kernel sends SIGXCPU after `limit_s` seconds of CPU time.
 
     On the virtual clock QEMU's threads take turns all the time: on one processor a run takes about half as long as on
-    two. QEMU ends when the other end of `control`, the socket that QMP runs on, is closed: bubblewrap asks the kernel
-    to end it with its parent, but only after it has started, and a parent killed before that would leave a guest that
-    runs for ever.
+    two. QEMU ends when the other end of `control`, the socket that QMP runs on, is closed. bubblewrap asks the kernel
+    to end it with its parent, but only after it has started. A parent killed before that would leave a guest that runs
+    for ever.
     """
     limit = max(1, int(limit_s))
     script = '"$@"; status=$?; times >/tmp/run/times; exit $status'
@@ -182,7 +183,7 @@ def line(
 async def start(
     guest: Guest, extra: Sequence[str], limit_s: float, box: toolbox.Sandbox | None = None
 ) -> AsyncIterator[Process]:
-    """Start QEMU with a control channel; it is gone when the block ends, however it ends."""
+    """Start QEMU with a control channel; it is ended with the block, however the block ends."""
     ours, theirs = socket.socketpair()
     free = guest.accel in (KVM, RACE)
     with nullcontext(os.sched_getaffinity(0)) if free else cache.processors() as where:
@@ -220,7 +221,7 @@ def _text(path: Path) -> str:
 
 
 def _files(guest: Guest, extra: Sequence[str]) -> dict[str, Any]:
-    """QEMU's own messages go to a file; it gets the terminal where the guest is on it."""
+    """The files of QEMU: its messages go to a file, or the terminal is its own if the guest is on it."""
     log = (guest.run / "qemu.log").open("wb")
     if any(argument.startswith("stdio") for argument in extra):
         return {"stderr": log}

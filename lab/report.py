@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a reader sees of a result: the page, the table on the terminal, the CSV, a comparison."""
+"""The presentations of a result: the page, the table on the terminal, the CSV, a comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lab.result import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, Cell, Claim, Job, Re
 PAGE = "report.html"
 CSV = "cells.csv"
 WIDTH = 100
-"""Columns of the terminal table where the output is no terminal."""
+"""Columns of the terminal table if the output is no terminal."""
 
 COLUMNS = (
     "kernel",
@@ -79,7 +79,7 @@ def render(directory: Path) -> Path:
 
 
 def figures(found: Result) -> list[Figure]:
-    """The figures that the experiment's analysis draws of the cells, and what iolat saw; a sweep has its own."""
+    """The figures that the experiment's analysis draws of the cells, and iolat's stages; a sweep has its own."""
     if found.sweep:
         return sweep.figures(found.cells, found.sweep)
     return [
@@ -107,11 +107,11 @@ def syncs(cells: Iterable[Cell]) -> list[Figure]:
 
 
 STAGE_COLUMNS = (("q2g", "p99"), ("g2i", "p99"), *((stage, share) for stage in STAGES[2:] for share in ("p50", "p99")))
-"""What the table of stages shows."""
+"""The columns of the table of stages: stage and percentile."""
 
 
 def stages(cells: Iterable[Cell]) -> list[Figure]:
-    """A table of the stages that iolat saw, and of what watching did to the jobs; nothing if it did not watch."""
+    """A table of iolat's stages, and of the cost of watching for the jobs; nothing if iolat did not watch."""
     watched = [cell for cell in cells if cell.stages]
     if not watched:
         return []
@@ -137,7 +137,7 @@ def stages(cells: Iterable[Cell]) -> list[Figure]:
 
 
 def html(found: Result, drawn: Sequence[Figure]) -> str:
-    """The self-contained page: no script, no link to anything it needs."""
+    """The self-contained page: without scripts, and without links to anything that it needs."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -167,7 +167,7 @@ def devices(cells: Iterable[Cell]) -> dict[str, Mapping[str, str]]:
 
 
 def settings(cells: Iterable[Cell]) -> dict[tuple[str, str], str]:
-    """What was in force in the queue, by device and scheduler; of a swept setting the last."""
+    """The settings in force in the queue, by device and scheduler; of a swept setting the last value."""
     return {
         (cell.device, cell.scheduler): ", ".join(f"{name} {value}" for name, value in cell.settings.items())
         for cell in cells
@@ -175,7 +175,7 @@ def settings(cells: Iterable[Cell]) -> dict[tuple[str, str], str]:
 
 
 def widest_spread(cells: Sequence[Cell]) -> str:
-    """A sentence about the runs that a cell pools and how far apart they are."""
+    """A sentence about the runs that a cell pools and how far they differ."""
     runs = sorted({len(cell.inputs) for cell in cells})
     spans = [
         ((high - low) / low * 100, cell, job)
@@ -243,7 +243,7 @@ def _count(job: Job) -> int:
 
 
 def _csv_stages(cell: Cell, job: Job) -> list[object]:
-    """Of all I/O of the job's class and level, which other jobs may share; empty where iolat did not watch."""
+    """The figures of all I/O of the job's class and level, which other jobs may share; empty if iolat did not watch."""
     seen = cell.stages_by.get(f"{job.ioclass}/{job.level}", {})
     return [value for stage in STAGES for value in ((seen[stage].p50, seen[stage].p99) if seen else ("", ""))]
 
@@ -265,7 +265,7 @@ def show_tables(tables: Iterable[Table], console: Console | None = None) -> None
 
 
 def show_claims(found: Result, console: Console | None = None) -> None:
-    """Print the claims, and what judges those that were not."""
+    """Print the claims, and the commands that judge the claims that were not judged."""
     console = console or _console()
     if found.claims:
         console.print(_claims(found.claims))
@@ -330,8 +330,10 @@ def _claims(claims: Sequence[Claim]) -> RichTable:
 
 
 def compare(first: Path, second: Path) -> int:
-    """Print what differs between two results; 1 if a claim held in the first and fails in the
-    second, otherwise 0.  ResultError if one can't be read."""
+    """Print the differences of two results; 1 if a claim held in the first and fails in the second, otherwise 0.
+
+    ResultError if one can't be read.
+    """
     before, after = result.read(first), result.read(second)
     console = _console()
     if before.digest == after.digest:

@@ -63,10 +63,10 @@ class Spread(Struct, frozen=True):
 class Job(Struct, frozen=True, rename={"clat": "clat_ns", "lat": "lat_ns", "sync": "sync_ns"}):
     """One named job of a cell, all its processes and runs together.
 
-    clat starts when the kernel has taken the I/O, as fio's does; lat starts when the job submits
-    it, so that it has the wait for a tag in it, which is where a low rank can hold up a high one.
-    cpu_percent is user plus system time as fio reports it, of one process.  sync is the latency of fsync and fdatasync
-    calls; its histogram is empty where the job made none.
+    clat starts when the kernel has taken the I/O, like fio's. lat starts when the job submits the I/O, and so includes
+    the wait for a tag, in which a low rank can hold up a high one. cpu_percent is user plus system time of one
+    process, as fio reports it. sync is the latency of fsync and fdatasync calls; its histogram is empty if the job
+    made none.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Job(Struct, frozen=True, rename={"clat": "clat_ns", "lat": "lat_ns", "sync
 
 
 class Cpu(Struct, frozen=True):
-    """What I/O costs the CPU; instructions_per_io is 0 where the CPU was not what limited the job."""
+    """CPU cost of I/O; instructions_per_io is 0 if the CPU did not limit the job."""
 
     instructions_per_io: float = 0.0
 
@@ -92,13 +92,14 @@ class Cpu(Struct, frozen=True):
 class Cell(Struct, frozen=True, omit_defaults=True):
     """One kernel, device, scheduler, set of tunables and variant, pooled over its seeds.
 
-    tunables are those that were set; settings are those that were in force, as the queue said.  inputs holds
-    one key for each run; a key stands for everything that went into that run.  readings is what a script read itself,
-    by name: the mean of the runs.
+    tunables are those that were set; settings are those that were in force, as read from the queue. inputs holds one
+    key for each run; a key stands for everything that went into that run. readings are figures that a script measured
+    itself, by name: the mean of the runs.
 
-    Where iolat watched the same runs again: stages has the latency of each stage (q2g to q2c) of all I/O; stages_by has
-    the same by class and level ("be/1") and by operation ("read"), and under "files" that of file systems; watched has
-    each job's IOPS then, as a part of those without it; and watched_inputs the keys of those runs.
+    If iolat watched, the same runs were repeated with it. stages has the latency of each stage (q2g to q2c) of all
+    I/O. stages_by has the same by class and level ("be/1") and by operation ("read"), and under "files" that of file
+    systems. watched has each job's IOPS with iolat, as a part of those without. watched_inputs has the keys of those
+    runs.
     """
 
     kernel: str
@@ -120,7 +121,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
 
     @property
     def instructions_per_io(self) -> float:
-        """Instructions of the guest's CPU for an I/O; 0 where the CPU was not what limited the job."""
+        """Instructions of the guest's CPU for an I/O; 0 if the CPU did not limit the job."""
         return self.cpu.instructions_per_io
 
     def job(self, name: str) -> Job:
@@ -136,11 +137,11 @@ HOLDS, FAILS, UNDECIDED, NOT_JUDGED = "holds", "fails", "undecided", "not judged
 
 
 class Claim(Struct, frozen=True):
-    """A sentence that the figures must bear out.
+    """A sentence that the figures must confirm.
 
-    state is "holds", "fails", "undecided" or "not judged".  measured is None if the claim was not judged; values has
-    the figure of each seed, and interval the bounds within which the figure lies.  limit says what measured is held
-    against (≥ 3); paper is the paper's figure, if it has one.  command judges the claim where it was not judged.
+    state is "holds", "fails", "undecided" or "not judged". measured is None if the claim was not judged; values has
+    the figure of each seed, and interval the bounds of the figure. limit is the condition for measured (≥ 3); paper is
+    the paper's figure, if it has one. command judges the claim if it was not judged.
     """
 
     id: str
@@ -155,7 +156,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Whether the figures bear the claim out."""
+        """Whether the figures confirm the claim."""
         return self.state == HOLDS
 
 
@@ -176,7 +177,7 @@ class Result(Struct, frozen=True):
     sweep: Mapping[str, tuple[str, ...]] = {}
 
     def body(self) -> dict[str, Any]:
-        """The content without its digest, as JSON has it; msgspec.ValidationError if a field is of a wrong type."""
+        """The content without its digest, as JSON has it; msgspec.ValidationError if a field has a wrong type."""
         typed = msgspec.convert(msgspec.to_builtins(self), Result)
         data: dict[str, Any] = {"schema": SCHEMA, **msgspec.to_builtins(typed)}
         claims = [{**said, "holds": claim.holds} for said, claim in zip(data["claims"], typed.claims, strict=True)]
@@ -196,7 +197,7 @@ def digest(body: Mapping[str, Any]) -> str:
 
 
 def canonical(data: Any) -> str:
-    """JSON in the one spelling that digests are taken of; NaN and infinity are refused."""
+    """JSON in the canonical form of which digests are taken; NaN and infinity are refused."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -211,7 +212,7 @@ def from_json(data: Any) -> Result:
 
 
 def dumps(result: Result) -> str:
-    """results.json as text: one cell a line, so that two files can be compared by diff."""
+    """results.json as text: one line for each cell, so that two files can be compared by diff."""
     body = result.body()
     data = {**body, "digest": digest(body)}
     lines = [f"{json.dumps(key)}: {_rows(data[key])}" for key in sorted(data)]
@@ -235,8 +236,10 @@ def write(result: Result, directory: Path) -> Path:
 
 
 def read(directory: Path) -> Result:
-    """The Result in directory (or in the file itself); ResultError if there is none or if it
-    was changed after it was written."""
+    """The Result in directory (or in the file itself).
+
+    ResultError if there is none or if it was changed after it was written.
+    """
     path = directory / FILE_NAME if directory.is_dir() else directory
     try:
         data = json.loads(path.read_text())

@@ -19,7 +19,7 @@ REFUSED = "FAIL: the kernel refuses"
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a cell: the key under which it is kept, its job, what to call it, and which runs take as long."""
+    """One run of a cell: the key under which it is kept, its job, its title, and the runs that take as long."""
 
     key: str
     job: Job
@@ -28,7 +28,7 @@ class Run:
 
 
 def kept(key: str) -> Path:
-    """The folder of a finished run's files, there or not."""
+    """The folder of a finished run's files, whether it exists or not."""
     return cache.root() / "results" / key
 
 
@@ -39,9 +39,9 @@ def measure(
     ended: Callable[[Run], None] = lambda run: None,
     address: str | None = None,
 ) -> None:
-    """Do the runs that aren't kept, each key once, here or in the cluster at an address; keeps every one as it ends.
+    """Do the runs that aren't kept, each key once, here or in the cluster at an address; keeps each one as it ends.
 
-    ended hears of each run when its files are there: of those that were kept at once.
+    ended is called for each run when its files are there: for those that were kept, at once.
     """
     every = {run.key: run for run in runs}
     wanted = [run for run in every.values() if fresh or not kept(run.key).exists()]
@@ -97,7 +97,7 @@ def store(key: str, outcome: Outcome) -> None:
 
 
 def problem(outcome: Outcome) -> str | None:
-    """Why an outcome is worth nothing; None if it is sound."""
+    """Why an outcome can't be used; None if it is sound."""
     complaint = next((line for line in outcome.dmesg.splitlines() if any(mark in line for mark in TROUBLE)), None)
     if outcome.status:
         return f"its script ended with status {outcome.status}"
@@ -122,6 +122,6 @@ def _unreadable(files: Mapping[str, str]) -> str | None:
 
 
 def read(key: str) -> dict[str, str]:
-    """The files of a finished run, by name; not while another process replaces them."""
+    """The files of a finished run, by name, read while no other process replaces them."""
     with cache.locked(kept(key)):
         return {path.name: path.read_text(errors="replace") for path in sorted(kept(key).iterdir())}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A name in tables, the kernel's elevator, files below queue/ to set, queue/iosched's, modules that it needs."""
+    """A name in tables, the kernel's elevator, files below queue/ to set, knobs in iosched/, modules that it needs."""
 
     name: str
     elevator: str
@@ -74,7 +74,7 @@ SCHEDULERS = {
     for scheduler in (
         Scheduler("none", "none"),
         Scheduler("mq-deadline", "mq-deadline", {}, DEADLINE_KNOBS),
-        # More tags than the low side can fill: the remedy that kernel developers recommend.
+        # More tags than low priorities can fill: the remedy that kernel developers recommend.
         Scheduler("mq-deadline-tuned", "mq-deadline", {"nr_requests": "256"}, DEADLINE_KNOBS),
         Scheduler("kyber", "kyber", {}, ("read_lat_nsec", "write_lat_nsec")),
         Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
@@ -86,9 +86,9 @@ SCHEDULERS = {
         Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),
         Scheduler("split-deadline", "split-deadline", {}, SPLIT_DEADLINE_KNOBS, SPLIT),
         Scheduler("split-pdflush", "split-deadline", {"iosched/own_writeback": "0"}, SPLIT_DEADLINE_KNOBS, SPLIT),
-        # The paper's rival, of system calls alone.
+        # The paper's rival, which works at system calls alone.
         Scheduler("scs-token", "scs-token", {}, ("hoard",), (*SPLIT, "split-token")),
-        # What the split framework costs by itself; its knobs are for tests.
+        # Measures the cost of the split framework by itself; its knobs are for tests.
         Scheduler("split-noop", "split-noop", {}, (), SPLIT),
         # The same elevator without the framework.
         Scheduler("split-fifo", "split-fifo", {}, (), (*SPLIT, "split-noop")),
@@ -113,4 +113,4 @@ PHRASES = {
     "split-noop": "the split framework without a policy",
     "split-fifo": "the elevator of split-noop without the framework",
 }
-"""What `sluice list schedulers` says of each."""
+"""The description of each in `sluice list schedulers`."""

@@ -18,7 +18,7 @@ FIRST_RUN_MIB = 4096
 def ready(names: Sequence[str], wanted: Sequence[str] = (), machines: bool = True) -> None:
     """Make the toolbox, and for each named kernel its saved machine and the wanted modules, or all.
 
-    Quick where they are there.
+    It is quick if they exist.
     """
     if not toolbox.exists():
         cache.need_space(FIRST_RUN_MIB)
@@ -30,13 +30,13 @@ def ready(names: Sequence[str], wanted: Sequence[str] = (), machines: bool = Tru
 
 
 def _machine(name: str) -> None:
-    """A kernel's machine. The guest's root first: it waits for neither the toolbox nor the kernel."""
+    """A kernel's machine. The guest's root comes first: it needs neither the toolbox nor the kernel."""
     image.rootfs()
     machine.get(name)
 
 
 def side_by_side(steps: Sequence[Callable[[], object]]) -> None:
-    """Run steps three at a time, of which one mostly downloads; the first error, or Ctrl-C, ends all."""
+    """Run steps three at a time, since one of three mostly downloads; the first error, or Ctrl-C, ends all."""
     with ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(step) for step in steps]
         try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Shapes: what a TOML file may say. What else it says is told with the file, the line and the nearest known name.
+"""Shapes: the allowed content of a TOML file. Errors name the file, the line and the nearest known name.
 
-msgspec, which checks results.json, is of no use here. Its errors leave out the names of tables (`$.variant[...]`), and
-without these there is no line to find. It is also missing on a host on which nothing has been installed, where
-`sluice list` reads these files.
+msgspec, which checks results.json, is of no use here. Its errors leave out the names of tables (`$.variant[...]`),
+without which the line can't be found. It is also missing on a host on which nothing has been installed, where `sluice
+list` reads these files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOP = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class OneOf:
-    """A string that is one of those there are; what says of which kind they are."""
+    """A string from a set; what names the kind of the strings."""
 
     what: str
     there: Collection[str]
@@ -38,7 +38,7 @@ class Each:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of at least so many items, all of one shape."""
+    """A list of at least `least` items, all of one shape."""
 
     shape: Any
     least: int = 1
@@ -46,14 +46,14 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Document:
-    """A TOML file: where it is, its text and what the text says."""
+    """A TOML file: its path, its text and the parsed data."""
 
     path: Path
     text: str
     data: Mapping[str, Any]
 
     def error(self, what: str, at: tuple[str, ...] = (), value: str = "") -> UsageError:
-        """What is wrong, with the line of the key at the end of the path `at`, or of a string below that key."""
+        """An error with the line of the key at the end of the path `at`, or of a string below that key."""
         return _error(self.path, line_of(self.text, at, value) if at else 0, what)
 
     def check(self, shape: Any) -> None:
@@ -111,7 +111,7 @@ def _error(path: Path, line: int, what: str) -> UsageError:
 
 
 def unknown(what: str, name: str, there: Collection[str]) -> str:
-    """A sentence about a name that isn't known: those that there are, and the nearest."""
+    """A sentence about an unknown name, with the valid names and the nearest one."""
     near = get_close_matches(name, there, 1)
     return f"no {what} called {name!r}; there are {', '.join(there) or 'none'}" + "".join(
         f"; the nearest is {one!r}" for one in near
@@ -119,7 +119,7 @@ def unknown(what: str, name: str, there: Collection[str]) -> str:
 
 
 def line_of(text: str, at: tuple[str, ...], value: str = "") -> int:
-    """The number of the line in which a key is written, or the string `value` after it; 0 if it isn't found.
+    """The number of the line that has a key, or the string `value` after it; 0 if it isn't found.
 
     `at` is the path to the key. Its first parts may be a table's head (`[variant.solo]`), the others follow it.
     """
@@ -140,7 +140,7 @@ def _names(parts: tuple[str, ...]) -> str:
 
 
 def _follow(lines: list[str], number: int, wanted: list[str]) -> int:
-    """The line, from 1 on, in which the last pattern stands, each looked for from where the one before it stands."""
+    """The line, from 1 on, of the last pattern; each pattern is searched from the line of the one before it."""
     for pattern in wanted:
         found = (later for later in range(number, len(lines)) if re.search(pattern, lines[later].split("#")[0]))
         number = next(found, number)

@@ -14,7 +14,7 @@ from lab.errors import UsageError
 from lab.job import Job
 
 FAILED = "job.sh"
-"""What the script of a failed job is called in its guest."""
+"""The name of a failed job's script in its guest."""
 REPEAT = f"""\
 echo "Sluice on $(uname -r): sh -eux {FAILED}, the script of the job that failed. exit ends."
 sh -eux ./{FAILED} </dev/null || echo "{FAILED} ended with status $?; the same command repeats it"
@@ -40,7 +40,7 @@ def run(prompt: Job) -> int:
 
 
 def prompt(kernel: str, device: str | None) -> Job:
-    """The job that is a prompt: loads every module, makes the disk."""
+    """The job of a prompt: loads every module, makes the disk."""
     built = modules.build(kernel)
     load = [f"load {shlex.quote(name.removesuffix('.ko'))}" for name in built]
     disk = [f"disk {shlex.quote(device)}"] if device else []
@@ -49,7 +49,7 @@ def prompt(kernel: str, device: str | None) -> Job:
 
 
 def repeat(failed: Job) -> Job:
-    """The job that runs the script of another one and is a prompt after it."""
+    """The job that runs the script of another one and then is a prompt."""
     return _interactive(replace(failed, script=REPEAT, files={**failed.files, FAILED: failed.script.encode()}))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A study: an experiment on its way from cells to a result, with as many seeds as its claims want."""
+"""A study: an experiment from its cells to a result, with as many seeds as its claims need."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from lab.runs import Run
 
 @dataclass
 class Study:
-    """An experiment, what is asked of it, and the seeds that each of its cells has been given.
+    """An experiment, the selection from it, and the seeds that each of its cells has been given.
 
-    ended has the keys of the runs whose files are there, told the tables that were printed, by title.
+    ended has the keys of the runs whose files are there; told has the tables that were printed, by title.
     """
 
     experiment: Experiment
@@ -52,14 +52,14 @@ class Study:
         return self.points == plan.points(self.experiment, Choice())
 
     def runs(self) -> list[Run]:
-        """Every run, those with iolat beside them after the others of their cell."""
+        """Every run; within a cell the runs with iolat come after the others."""
         return [run for number in range(len(self.points)) for run in self._all_of(number)]
 
     def _all_of(self, number: int) -> list[Run]:
         return [run for pair in self._pairs(number) for run in pair]
 
     def _pairs(self, number: int) -> list[tuple[Run, ...]]:
-        """For each seed of a cell its run, and if iolat is to watch, the same run again with iolat beside it."""
+        """For each seed of a cell its run, followed by the same run with iolat if iolat is to watch."""
         watch = self.choice.iolat or self.experiment.iolat is not None
         ways = (False, True) if watch else (False,)
         return [tuple(self._run(number, seed, watched) for watched in ways) for seed in self.seeds[number]]
@@ -85,12 +85,12 @@ class Study:
         return self._cells[keys]
 
     def verdicts(self) -> list[Verdict]:
-        """The experiment's claims, judged on what was measured."""
+        """The experiment's claims, judged on the measured cells."""
         measured = [self.measured(number) for number in range(len(self.points))]
         return analysis.verdicts(analysis.load_of(self.experiment.name), measured, planned(self.experiment))
 
     def add_seeds(self) -> bool:
-        """Give one seed more to the cells that an undecided claim has fewest runs of; whether there was one to add."""
+        """Give one more seed to those cells of undecided claims that have the fewest runs; whether there were any."""
         wanting: set[int] = set()
         for verdict in self.verdicts():
             fewest = min((len(self.seeds[number]) for number in verdict.wanting), default=0)
@@ -102,7 +102,7 @@ class Study:
         return bool(wanting)
 
     def news(self) -> Iterator[Table]:
-        """Tables that show one device and variant alone, when their last run has ended; each once."""
+        """Tables of a single device and variant whose last run has ended; each is given once."""
         complete = [of for of in self._groups() if all(run.key in self.ended for n in of for run in self._all_of(n))]
         if len(complete) == self._complete:
             return
@@ -141,7 +141,7 @@ class Study:
         return Result(self.experiment.name, question, about, again, tuple(cells), claims, exact, swept)
 
     def _with_command(self, claim: Claim) -> Claim:
-        """A claim, with the command that judges it if it was not judged: the same with every cell."""
+        """A claim; if it was not judged, with the command that judges it, which runs every cell."""
         if claim.state != NOT_JUDGED:
             return claim
         fixed = Choice(kernels=self.choice.kernels, tunables=self.choice.tunables)
@@ -168,7 +168,7 @@ def make_run(experiment: Experiment, point: Point, seed: int, watched: bool = Fa
 
 @memo
 def _shared(data: bytes) -> bytes:
-    """The same content as one object: the runs of a large sweep would hold a gigabyte of modules."""
+    """The same content as one object: without this the runs of a large sweep hold a gigabyte of modules."""
     return data
 
 
@@ -178,7 +178,7 @@ def cell(
     bare: Sequence[tuple[str, Mapping[str, str]]],
     watched: Sequence[tuple[str, Mapping[str, str]]] = (),
 ) -> Cell:
-    """The cell of a point from the keys and files of its runs; of those that iolat watched it takes what iolat saw."""
+    """The cell of a point from the keys and files of its runs; iolat's stages come from the watched runs."""
     jobs = fio.pool([_jobs(files) for _, files in bare])
     first = bare[0][1]
     total = sum(one.iops for one in jobs)
@@ -204,7 +204,7 @@ def cell(
 
 
 def _readings(runs: Sequence[Mapping[str, str]]) -> dict[str, float]:
-    """What a script read itself in /out/readings, a line `name value` each: the mean of the runs."""
+    """The figures that a script measured itself, lines of `name value` in /out/readings: the mean of the runs."""
     names = runs[0] if runs else ()
     return {name: round(sum(float(run[name]) for run in runs) / len(runs), fio.DIGITS) for name in names}
 
@@ -216,7 +216,7 @@ def _jobs(files: Mapping[str, str]) -> tuple[result.Job, ...]:
 
 
 def lines(text: str) -> dict[str, str]:
-    """What show() printed in a guest."""
+    """The fields that show() printed in a guest."""
     return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
 
 
@@ -227,7 +227,7 @@ def emulator() -> str:
 
 
 def machine(kernels: Iterable[str], first: Mapping[str, str]) -> dict[str, str]:
-    """What the cells were measured on, in words."""
+    """A description of the machine that the cells were measured on."""
     fios = fio.outputs(first)
     cpus = first["cpu"].splitlines()
     virtual = "TCG" in cpus[0]
@@ -256,7 +256,7 @@ REAL = "real, through KVM: the figures differ from run to run and from host to h
 
 
 def command(study: Study) -> str:
-    """The command that gives this result again."""
+    """The command that reproduces this result."""
     choice = study.choice
     options = [
         ("--device", ",".join(choice.devices)),

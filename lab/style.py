@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Style: every checker over every file it is for, all in one go."""
+"""Style: every checker over every file that it is for, in one run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lab import cache, kernels, modules, passes, progress, prose, setup, toolbox
 from lab.errors import LabError
 
 TOP = Path(__file__).parent.parent
-# checkpatch's answers that a module outside the kernel's tree cannot satisfy.
+# Types of checkpatch's complaints that a module outside the kernel's tree cannot avoid.
 NOT_HERE = "FILE_PATH_CHANGES,LINUX_VERSION_CODE,CONSTANT_COMPARISON"
-# Tracepoints have a layout of their own, which neither checkpatch nor clang-format knows.
+# Tracepoints have their own layout, which neither checkpatch nor clang-format knows.
 TRACE = "*-trace.h"
-# The split framework, lowest layer first: a layer's header, and the files that are in it. Each uses the layers below it
-# and none above. The models (causes.c, cost.c) are below all of them; a policy has split.h alone.
+# The split framework, lowest layer first: a layer's header, and the files that are in it. Each uses the layers below
+# it and none above. The models (causes.c, cost.c) are below all of them; a policy uses split.h alone.
 LAYERS = {
     "account.h": ("account.c", "proxy.c"),
     "device.h": ("device.c", "costs.c"),
@@ -29,21 +29,22 @@ LAYERS = {
     "gate.h": ("cached.c", "gate.c", "resume.c", "entry.c"),
     "core.h": ("core.c", "ext4.c", "hooks.c", "xfs.c"),
 }
-# What checkers go by, besides the files.
+# The configuration of the checkers.
 SETTINGS = (
     *("lab/style.py", "lab/prose.py", "pyproject.toml"),
     *("requirements.txt", "requirements-cluster.txt", "requirements-tests.txt"),
 )
-# Pages that people read. The claims' page is generated from the experiments: each line is a list of conditions.
+# Pages for people. The claims' page is not here: it is generated from the experiments, and each line is a list of
+# conditions.
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "man/*", ":!docs/claims.md")
 Checker = Callable[[Sequence[str]], None]
 SOURCES = toolbox.Sandbox(ro={"/tmp/top": TOP}, cwd="/tmp/top")
 
 
 def run() -> int:
-    """Run every checker, side by side; prints what they find and returns 1 if they find anything.
+    """Run every checker, side by side; prints their findings and returns 1 if there are any.
 
-    One that has passed the same files before isn't run again.
+    A checker that has passed the same files before isn't run again.
     """
     c = _files("*.c", "*.h", f":!{TRACE}")
     todo: dict[Checker, Sequence[str]] = {
@@ -123,8 +124,10 @@ def layers(files: Sequence[str]) -> None:
 
 
 def out_of_layer(sources: Mapping[str, str]) -> list[str]:
-    """What breaks the order of LAYERS in files of kernel/split, by name: a layer's file without its header, a header of
-    a higher layer, a policy or a model with a header of any.
+    """Violations of the order of LAYERS in files of kernel/split, by name.
+
+    These are: a layer's file without its header, a header of a higher layer, a policy or a model with a header of any
+    layer.
     """
     order = list(LAYERS)
     rank = {name: order.index(header) for header, members in LAYERS.items() for name in (header, *members)}
@@ -160,7 +163,7 @@ def _check(checker: Checker, files: Sequence[str], failed: list[str]) -> None:
 
 
 def _here(module: str, *args: str, names: Mapping[str, str] | None = None) -> None:
-    """Run a module of Python; what it prints has other `names` for some files."""
+    """Run a module of Python; in its output some files get other names, from `names`."""
     done = subprocess.run([sys.executable, "-m", module, *args], cwd=TOP, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stdout + done.stderr
@@ -170,7 +173,7 @@ def _here(module: str, *args: str, names: Mapping[str, str] | None = None) -> No
 
 
 def _files(*patterns: str) -> Sequence[str]:
-    """Files that git knows of, or would."""
+    """Files that git tracks, or would track."""
     line = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns, ":!tests/golden"]
     return toolbox.on_host(line, TOP, {}).split()
 

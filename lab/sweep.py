@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sweeps: an experiment at many settings of some knobs, and what of it can be seen at a glance.
+"""Sweeps: an experiment at many settings of some knobs, and its overview.
 
 A sweep may have thousands of cells: the CSV has them all, a table has the extremes.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lab.result import Cell, Job
 
 MOST = 10_000
-"""Values of one range: more is a mistake in typing."""
+"""The largest number of values of one range; more is taken for a typing error."""
 ROWS = 40
 """Rows of the table that the terminal shows."""
 FIGURES: Mapping[str, Callable[[Job], float]] = {
@@ -44,7 +44,7 @@ def values(text: str) -> tuple[str, ...]:
 
 
 def spell(of: Sequence[str]) -> str:
-    """What `values` makes such values of."""
+    """The text from which `values` makes these values."""
     if len(of) == 1:
         return of[0]
     step = int(of[1]) - int(of[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads what `sysbench fileio --histogram=on run` prints, as the figures of a job called sysbench."""
+"""Reads the output of `sysbench fileio --histogram=on run` as the figures of a job called sysbench."""
 
 from __future__ import annotations
 

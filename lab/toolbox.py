@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The toolbox: a Debian root with every tool whose version must not depend on the host, entered through bubblewrap.
 
-It has what runs guests and builds their modules. What only tests, style and other kernels need is in a root of its
-own, the workshop, which is made when something of it is asked for.
+It has the tools that run guests and build their modules. Tools that only tests, style checks and other kernels need
+are in a root of their own, the workshop, which is made on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lab.errors import LabError, SetupFailed, ToolMissing
 
 SUITE = "trixie"
 BUILD = ("gcc-14", "binutils", "libc6-dev", "make", "pahole", "kmod", "patch")
-"""What builds modules for the default kernel."""
+"""The packages that build modules for the default kernel."""
 PACKAGES = (
     *BUILD,
     # takes kernels and images apart and puts them together
@@ -46,10 +46,10 @@ ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """How a command sees the toolbox.
+    """The view that a command has of the toolbox.
 
-    `ro` and `rw` map a path inside to the path on the host that appears there. `root` is another one than the
-    toolbox's own.
+    `ro` and `rw` map a path inside to the path on the host that appears there. `root`, if set, replaces the toolbox's
+    own root.
     """
 
     ro: Mapping[str, Path] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def _place(packages: Sequence[str]) -> Path:
 
 @memo
 def identity(root: Path | None = None) -> str:
-    """Names the exact package versions in the toolbox, or in another root."""
+    """A name for the exact package versions in the toolbox, or in another root."""
     return hashlib.sha256(status(root).encode()).hexdigest()
 
 
@@ -162,7 +162,7 @@ def _child(
 
 
 def stop_all() -> None:
-    """End every program that this process started in or for the toolbox, and what those started."""
+    """End every program that this process started in or for the toolbox, and their children."""
     cache.stopping.set()
     for child in list(_children):
         for pid in [*descendants(child.pid), child.pid]:
@@ -171,7 +171,7 @@ def stop_all() -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes that stem from `pid`, youngest first."""
+    """The descendants of `pid`, youngest first."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, task.read_text(encoding="ascii").split()):

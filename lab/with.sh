@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # ./sluice with: becomes a command, in a cgroup of its own that has a rate, deadlines or a weight.
 #
-#	…			the caller's cgroup's parent, with the io controller for those below
-#	└── sluice-PID		has the settings
-#	    └── run		has the command; what it starts "with" anything is below sluice-PID too
+# 	…			the caller's cgroup's parent, with the io controller for its children
+# 	└── sluice-PID		has the settings
+# 	    └── run		has the command; an inner "with" makes its cgroup below sluice-PID
 #
-# Empty ones are removed by the next "with".
+# The next "with" removes empty ones.
 set -euo pipefail
 shopt -s extglob
 
@@ -29,7 +29,7 @@ stop() {
 	exit "$1"
 }
 
-# scaled TEXT UNITS LEAST MOST: a number with a unit, as "10MB/s" of "B/s=1 MB/s=1000000", within limits; nothing if it isn't.
+# scaled TEXT UNITS LEAST MOST: a number with a unit, as "10MB/s" of "B/s=1 MB/s=1000000", within limits; else nothing.
 scaled() {
 	LC_ALL=C awk -v text="$1" -v units="$2" -v least="$3" -v most="$4" 'BEGIN {
 		if (!match(text, /^[0-9]+(\.[0-9]+)?/)) exit
@@ -44,7 +44,7 @@ scaled() {
 RATES="B/s=1 kB/s=1000 MB/s=1000000 GB/s=1000000000 KiB/s=1024 MiB/s=1048576 GiB/s=1073741824"
 TIMES="us=1 ms=1000 s=1000000"
 
-# need OPTION SCHEDULER…: some disk has one of them, or the option would do nothing.
+# need OPTION SCHEDULER…: stop unless some disk has one of these schedulers, since otherwise the option has no effect.
 need() {
 	local option=$1 name
 	shift
@@ -54,7 +54,7 @@ need() {
 	stop 3 "no disk has the scheduler $1, and no other scheduler knows $option" "echo $1 > /sys/block/DISK/queue/scheduler   as root"
 }
 
-# take OPTION VALUE: check it, and note what to write where.
+# take OPTION VALUE: check the value, and record the file and the text to write.
 take() {
 	local value option
 	case $1 in
@@ -81,8 +81,8 @@ take() {
 	esac
 }
 
-# heard DEADLINE: whether one like fsync=5000 is of use. Without CAP_SYS_NICE, and where no cgroup above has one, less than a
-# disk's own counts as that.
+# heard DEADLINE: whether a deadline like fsync=5000 has an effect. Without CAP_SYS_NICE, and without a deadline in a cgroup
+# above, a deadline below the disk's own is treated as the disk's own.
 heard() {
 	local folder=$above knob
 	(((0x$(sed -n 's/^CapEff:\t//p' /proc/self/status) >> 23) & 1)) && return
@@ -96,7 +96,7 @@ heard() {
 	return 1
 }
 
-# Prints the folder in which to make the cgroup.
+# Prints the folder in which the cgroup is made.
 parent() {
 	local top own
 	top=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
@@ -108,7 +108,7 @@ parent() {
 	printf '%s\n' "${own%/}"
 }
 
-# enable FOLDER: the io controller for what is below it, and for what is above it first.
+# enable FOLDER: enable the io controller for the children of a cgroup, and first for those of the cgroups above.
 enable() {
 	! grep -qw io "$1/cgroup.subtree_control" || return 0
 	grep -qw io "$1/cgroup.controllers" || enable "${1%/*}"

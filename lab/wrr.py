@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""NVMe weighted round robin on this host: `sluice wrr`, which binds controllers to nvme-wrr, sets them, and tries them.
+"""NVMe weighted round robin on this host: `sluice wrr` binds controllers to nvme-wrr, sets them, and tries them.
 
-Imports nothing but Python's own, so that it runs on any host; fio, which `probe` needs, and no venv.
+Imports only Python's standard library, so that it runs on any host. `probe` needs fio; no venv is needed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from lab.errors import LabError, ToolMissing, UsageError
 OURS, STOCK = "nvme-wrr", "nvme"
 NVME_CLASS = "0x010802"
 LEVELS = ("urgent", "high", "medium", "low")
-# As the driver's file has them: class and level of I/O priority, as fio's options take them.
+# Classes and levels of I/O priority, by their names in the driver's file, with the values of fio's options.
 CLASSES = (("rt", 1, 0), *((f"be-{level}", 2, level) for level in range(8)), ("idle", 3, 0))
-# A drive honours its weights if each share is within so much of what it should be, and doesn't act on them if each is
-# within as much of what it is with equal weights.
+# A drive honours its weights if each share is within this part of its target. It ignores them if each share is within
+# the same part of its share with equal weights.
 NEAR = 0.1
-# With these the drive chooses what goes first; others order before it sees anything.
+# With these schedulers the drive chooses the order; others order requests before the drive sees them.
 PLAIN = ("none", "wrr")
 _ADVICE = ", which orders before the drive can; next: echo none > /sys/block/{}/queue/scheduler"
 TRIALS = ((1, 1, 1), (64, 32, 8), (8, 32, 64))
@@ -38,7 +38,7 @@ WAIT_S = 30.0
 
 @dataclass(frozen=True)
 class Controller:
-    """An NVMe controller on PCI: its address and folder, its driver ("" is none), its name as nvme0 ("" is none)."""
+    """An NVMe controller on PCI: its address, folder, driver ("" for none) and name like nvme0 ("" for none)."""
 
     address: str
     folder: Path
@@ -51,7 +51,7 @@ class Controller:
         return self.folder / "nvme" / self.name / "wrr"
 
     def read(self, file: str) -> str:
-        """What one of the driver's files says."""
+        """The content of one of the driver's files."""
         return (self.wrr / file).read_text(encoding="ascii").strip()
 
     def paths(self) -> list[str]:
@@ -60,7 +60,7 @@ class Controller:
         return sorted(path.name for path in found if (Path("/sys/block") / path.name).exists())
 
     def disks(self) -> list[str]:
-        """The names of its namespaces below /dev: where a drive may have several controllers, not those of `paths`."""
+        """The names of its namespaces below /dev; they differ from `paths` if a drive may have several controllers."""
         return [disk_of(path) for path in self.paths()]
 
 
@@ -128,9 +128,10 @@ def choose(wanted: str | None, among: Sequence[Controller]) -> Controller:
 
 
 def users(controller: Controller) -> list[str]:
-    """What uses the controller's disks: the kernel, which claims them or has them open, and processes.
+    """The users of the controller's disks: the kernel, which claims them or has them open, and processes.
 
-    A file is one of the disks by its device number: its node may have any name, and may be a character device.
+    A file is recognized as one of the disks by its device number: its node may have any name, and may be a character
+    device.
     """
     found = []
     for name in controller.disks():
@@ -152,7 +153,7 @@ def users(controller: Controller) -> list[str]:
 
 
 def _opened_by_kernel() -> Iterator[tuple[str, Path]]:
-    """Files that the kernel has open and doesn't claim, and what for: loop devices, and what NVMe's target offers."""
+    """Files that the kernel has open without a claim, with their use: loop devices, and exports of NVMe's target."""
     for path in Path("/sys/block").glob("loop*/loop/backing_file"):
         with suppress(FileNotFoundError):
             yield _line(path), path.parents[1]
@@ -167,7 +168,7 @@ def _line(path: Path) -> str:
 
 
 def _numbers(disks: Sequence[str]) -> set[tuple[bool, int]]:
-    """The device numbers of disks, their partitions and their character devices, and whether each is a block one."""
+    """The device numbers of disks, partitions and character devices, each with whether it is a block device."""
     found = set()
     for name in disks:
         disk = Path("/sys/block", name)
@@ -228,7 +229,7 @@ def _scheduler(disk: str) -> str:
 
 @contextmanager
 def _unscheduled(disk: str) -> Iterator[None]:
-    """No scheduler while the block lasts: the drive is to choose."""
+    """Set no scheduler while the block lasts, so that the drive chooses the order."""
     before = _scheduler(disk)
     path = Path(f"/sys/block/{disk}/queue/scheduler")
     _write(path, "none")
@@ -271,7 +272,7 @@ def _unbind(options: argparse.Namespace) -> int:
 
 
 def _give(options: argparse.Namespace, driver: str) -> int:
-    """Give a controller to a driver; whatever goes wrong, it is with the one that had it before."""
+    """Bind a controller to a driver; on any failure, bind it to its previous driver again."""
     _need_root()
     one = choose(options.controller, controllers())
     if one.driver == driver:
@@ -313,7 +314,10 @@ def _move(one: Controller, driver: str) -> Controller:
 
 
 def load(driver: str, modules: Path) -> None:
-    """Load a driver's module; ours with the options that the stock one has, whose source it is built from."""
+    """Load a driver's module.
+
+    Ours is built from the stock driver's source, and gets the options of the stock module.
+    """
     options = module_options(modules, STOCK) if driver == OURS else {}
     if (modules / driver.replace("-", "_")).exists():
         own = module_options(modules, driver)
@@ -332,7 +336,7 @@ def load(driver: str, modules: Path) -> None:
 
 
 def module_options(modules: Path, driver: str) -> dict[str, str]:
-    """The options of a loaded driver, as far as they are set and can be read."""
+    """The options of a loaded driver, as far as they are set and readable."""
     found = {}
     for path in sorted((modules / driver.replace("-", "_") / "parameters").glob("*")):
         with suppress(OSError):
@@ -343,7 +347,7 @@ def module_options(modules: Path, driver: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Trial:
-    """What each level was set to and had of all that was read, as a share, and reads a second of all."""
+    """For each level its weight and its share of all reads, and the total of reads per second."""
 
     weights: tuple[int, ...]
     shares: Mapping[str, float]
@@ -390,7 +394,7 @@ def _probe(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _weighted(one: Controller) -> Iterator[None]:
-    """The weights are what they were when the block ends."""
+    """Restore the weights when the block ends."""
     before = one.read("weights")
     try:
         yield
@@ -399,7 +403,7 @@ def _weighted(one: Controller) -> Iterator[None]:
 
 
 def verdict(trials: Sequence[Trial]) -> str:
-    """What the figures say of a drive; the first trial is with equal weights."""
+    """The verdict on a drive; the first trial is with equal weights."""
     equal, rest = trials[0], trials[1:]
     off = max(_apart(trial.shares, _due(trial)) for trial in rest)
     moved = max(_apart(trial.shares, equal.shares) for trial in rest)
@@ -420,7 +424,7 @@ def _due(trial: Trial) -> dict[str, float]:
 
 
 def _apart(shares: Mapping[str, float], wanted: Mapping[str, float]) -> float:
-    """By how much of what it should be is any share another one?"""
+    """The largest relative deviation of a share from its target."""
     return max(abs(share - wanted[name]) / wanted[name] for name, share in shares.items())
 
 
@@ -430,7 +434,7 @@ def _shown(trial: Trial) -> str:
 
 
 def _trial(one: Controller, weights: tuple[int, ...], places: Mapping[str, int], options: argparse.Namespace) -> Trial:
-    """Have each level read, from its place in the class table, and count once all have begun."""
+    """Let each level read, from its place in the class table, and count once all have begun."""
     _write(one.wrr / "weights", " ".join(map(str, weights)))
     with _readers(f"/dev/{one.disks()[0]}", places, options) as pids:
         _wait_until_all_read(pids, 2 * options.depth * 4096)
@@ -445,7 +449,7 @@ def _trial(one: Controller, weights: tuple[int, ...], places: Mapping[str, int],
 
 
 def _wait_until_all_read(pids: Mapping[str, int], enough: int) -> None:
-    """Wait until each has read so many bytes: has begun, and has had all that it asked for first."""
+    """Wait until each process has read `enough` bytes: it has begun, and its first requests are done."""
     end = time.monotonic() + WAIT_S
     while any(_read_bytes(pid) < enough for pid in pids.values()) and time.monotonic() < end:
         time.sleep(0.1)

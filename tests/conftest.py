@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What all tests share: --full and --fresh, what they cost, and one set-up before the first one that needs a guest."""
+"""Shared by all tests: --full and --fresh, their costs, and one set-up before the first one that needs a guest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say what the marks mean."""
+    """Register the markers with their meaning."""
     config.addinivalue_line("markers", "full: takes minutes; runs with --full (make check-full)")
     config.addinivalue_line("markers", "limit(seconds): of CPU time, which the test's guest may take")
     passes.fresh = config.getoption("--fresh")
@@ -33,5 +33,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def lab() -> None:
-    """The lab, set up; quick where it is."""
+    """The lab, set up; quick if it exists."""
     setup.ready(kernels.names())

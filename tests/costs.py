@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each test costs: measured, kept in the cache, printed at the end. By it the longest go first."""
+"""The cost of each test: measured, kept in the cache, printed at the end. The longest tests go first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORT_S = 5.0
 SHOWN = 10
 PR_SET_CHILD_SUBREAPER = 36
 REAPED_IN_S = 2.0
-# Children that were there at the end of a test.
+# Children that existed at the end of a test.
 _lasting: set[int] = set()
 
 
@@ -36,10 +36,11 @@ class Cost:
 
 
 def cpu_s() -> float:
-    """Seconds of processor time of this process and of all that have ended below it.
+    """Seconds of processor time of this process and of all descendants that have ended.
 
-    bubblewrap ends before the process that it started, which is thereby an orphan: it counts for the one that reaps it.
-    That may take a moment. A child that outlives the moment, as a helper of Dask's does, is not waited for again.
+    bubblewrap ends before the process that it started, which thereby becomes an orphan: its time counts for the
+    process that reaps it. That may take a moment. A child that outlives the moment, as a helper of Dask's does, is not
+    waited for again.
     """
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     end = time.monotonic() + REAPED_IN_S
@@ -62,7 +63,7 @@ def _children() -> set[int]:
 
 
 def place() -> Path:
-    """The file of what tests took when they last ran, by name."""
+    """The file with the durations of the tests in their last run, by name."""
     return cache.root() / "costs.json"
 
 
@@ -72,7 +73,7 @@ def read() -> dict[str, float]:
 
 
 def write(costs: dict[str, Cost]) -> None:
-    """Keep what tests took; one that used a kept pass has shown nothing."""
+    """Keep the durations of the tests; a test that used a kept pass has none."""
     place().parent.mkdir(parents=True, exist_ok=True)
     part = place().with_suffix(f".{os.getpid()}.part")
     part.write_text(json.dumps({**read(), **{name: cost.wall_s for name, cost in costs.items() if not cost.kept}}))
@@ -80,7 +81,7 @@ def write(costs: dict[str, Cost]) -> None:
 
 
 def expected(item: pytest.Item, before: dict[str, float]) -> float:
-    """Seconds that a test takes by what it took before, else what its guest may take."""
+    """Seconds that a test will take: its last duration, else the limit of its guest."""
     limit = item.get_closest_marker("limit")
     unknown = limit.args[0] if limit else job.CPU_LIMIT_S if "lab" in getattr(item, "fixturenames", ()) else 0.0
     return before.get(item.nodeid, float(unknown))
@@ -103,7 +104,7 @@ class Costs:
     def __init__(self, config: pytest.Config) -> None:
         workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
         self.main = workerinput is None
-        # Each process must order alike: one reads.
+        # All processes must order alike, so only one reads.
         self.before: dict[str, float] = read() if workerinput is None else workerinput["costs"]
         self.costs: dict[str, Cost] = {}
         self.start = self.start_cpu = 0.0
@@ -111,7 +112,7 @@ class Costs:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker what was read."""
+        """Send a worker the durations that were read."""
         node.workerinput["costs"] = self.before
 
     @pytest.hookimpl(trylast=True)
@@ -131,7 +132,7 @@ class Costs:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """At a test's end settle what it has run, and say in its report what it cost."""
+        """At a test's end settle its runs, and add its cost to its report."""
         if call.when == "teardown":
             kept = passes.settle(not self.failed and call.excinfo is None)
             cost = (time.monotonic() - self.start, cpu_s() - self.start_cpu, kept)
@@ -142,7 +143,7 @@ class Costs:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Collect what tests cost."""
+        """Collect the costs of tests."""
         for _, (wall_s, used_cpu_s, kept) in cast(list[tuple[str, tuple[float, float, bool]]], report.user_properties):
             self.costs[report.nodeid] = Cost(wall_s, used_cpu_s, kept)
 

@@ -48,7 +48,7 @@ KNOBS: Mapping[str, Mapping[str, int]] = {
 
 @dataclass(frozen=True)
 class Thread:
-    """One that reads: bytes a second, I/O priority as ioprio_get(2) gives it, nice value and policy."""
+    """A thread that reads: bytes a second, I/O priority as ioprio_get(2) gives it, nice value and policy."""
 
     name: str
     ioprio: int = 0
@@ -67,7 +67,7 @@ class Cgroup:
 
 @dataclass(frozen=True)
 class Plant:
-    """A disk, its settings and what it does: rates a second, sizes in KiB, latencies in ms, shares of the time."""
+    """A disk, its settings and its load: rates a second, sizes in KiB, latencies in ms, shares of the time."""
 
     rotating: bool = True
     scheduler: str = "mq-deadline"
@@ -95,7 +95,7 @@ class Plant:
     other_queue: float = 0.0
 
     def write(self, root: Path, after_s: float) -> Path:
-        """Write the files as they are so long after the start."""
+        """Write the files as they are `after_s` seconds after the start."""
         put = _putter(root)
         disk = "sys/block/sda"
         put(f"{disk}/dev", "8:0")
@@ -171,11 +171,11 @@ class Plant:
         return {**KNOBS[self.scheduler], **self.knobs}, self._queue()
 
     def priorities(self) -> Callable[[int], int]:
-        """What ioprio_get(2) would say of the threads."""
+        """The results of ioprio_get(2) for the threads."""
         return lambda tid: self.threads[tid - 100].ioprio
 
     def type(self, line: str) -> Plant:
-        """The disk after a line that the doctor advised was typed."""
+        """The disk after a line of the doctor's advice was typed."""
         found = re.fullmatch(r"echo (\S+) > /sys/block/sda/queue/(iosched/)?(\w+)", line)
         assert found, line
         value, folder, name = found.groups()
@@ -198,7 +198,7 @@ def _putter(root: Path) -> Callable[[str, object], None]:
 
 
 def examine(name: str, roots: Sequence[Path], ioprio: Callable[[int], int] = lambda _: 0) -> doctor.Case:
-    """What the doctor may look at, from trees of the same machine at several moments."""
+    """The doctor's case, from trees of the same machine at several moments."""
     disk = disks.read(name, roots[-1])
     first, last = (disks.sample(disk, root, ioprio) for root in (roots[0], roots[-1]))
     looks = [disks.look(name, root) for root in roots]
@@ -206,6 +206,6 @@ def examine(name: str, roots: Sequence[Path], ioprio: Callable[[int], int] = lam
 
 
 def judged(plant: Plant, folder: Path) -> list[doctor.Finding]:
-    """What the doctor says of a planted disk."""
+    """The doctor's findings for a planted disk."""
     roots = [plant.write(folder / str(after), after) for after in (0.0, SECONDS)]
     return doctor.judge(examine("sda", roots, plant.priorities()))

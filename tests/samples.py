@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Made-up cells of the priority mix, for the tests of what is built on results."""
+"""Made-up cells of the priority mix, for the tests of code that works on results."""
 
 from collections.abc import Sequence
 
@@ -33,13 +33,13 @@ SIDES = {
 
 
 def judged(about: Analysis, cells: Sequence[Cell], planned: Sequence[Cell] = ()) -> list[Claim]:
-    """What an analysis says of cells each of which had two equal runs."""
+    """The claims of an analysis, judged on cells each of which had two equal runs."""
     measured = [Measured(cell, (cell, cell)) for cell in cells]
     return [verdict.claim for verdict in analysis.verdicts(about, measured, planned)]
 
 
 def latency(p99_ms: float) -> Latency:
-    """Most I/Os at half of the p99, two in a hundred at it."""
+    """A latency of half the p99 for most I/Os, and of the p99 for two in a hundred."""
     nanoseconds = int(p99_ms * 1e6)
     return fio.latency(((nanoseconds // 2, 9800), (nanoseconds, 200)), nanoseconds / 2, nanoseconds + 1)
 

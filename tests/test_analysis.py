@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How a claim is judged: on an interval over seeds, or in every run; never because there was nothing to judge."""
+"""How a claim is judged: on an interval over seeds, or in every run; without figures it never holds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def judged(
         ((4.0, 4.1), "≥", False, "holds"),
         ((2.0, 2.1), "≥", False, "fails"),
         ((3.1, 2.9), "≥", False, "undecided"),
-        # One above and one below, and yet the mean is known well enough.
+        # One figure is above and one below, and yet the mean is known well enough.
         ((3.001, 3.5, 3.5, 3.5, 3.5, 2.99), "≥", False, "holds"),
         ((2.9, 3.1), "≤", False, "undecided"),
         ((3.0, 3.0), "<", False, "fails"),

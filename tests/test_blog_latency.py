@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""sysbench's output is read, modes are found where they are, and the blog's claims fail when they should."""
+"""sysbench's output is read, modes are found at the right places, and the blog's claims fail when they should."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ READS, WRITES, LATE = ((55_000, 900),), ((63_000, 300),), ((40_000_000, 300),)
 
 
 def cells(slow: int = 55_000, writes: Histogram = WRITES, left: Histogram = LATE, wait: int = 500_000) -> list[Cell]:
-    """All schedulers in the three variants; bfq may differ, and in the last one the others do."""
+    """All schedulers in the three variants; bfq may differ, and in the last one the other schedulers do."""
     others = [name for name in BLOG.SCHEDULERS if name != "bfq"]  # type: ignore[attr-defined]
     return [
         seen("bfq", "fsync", ((slow, 900),), writes, 1000),

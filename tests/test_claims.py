@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every claim of every experiment, judged on made-up cells: none vanishes, and none holds where nothing was done."""
+"""Every claim of every experiment, judged on made-up cells: none is lost, and none holds where nothing was done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.result import NOT_JUDGED, Cell, Claim, Cpu, Job, Latency
 
 NAMES = description.names()
 NO_CLAIMS = {"fsync-dependency"}
-"""It asks how the kernel is."""
+"""It asks how the kernel behaves, and makes no claim."""
 JOBS = {
     "levels.sh": tuple(f"p{level}" for level in range(8)),
     "sysbench.sh": ("sysbench",),
@@ -59,7 +59,7 @@ def job(name: str, scale: float) -> Job:
 
 
 def cell(experiment: Experiment, point: Point, scale: float) -> Cell:
-    """A cell with figures of about that size wherever its load leaves some."""
+    """A cell whose figures have about that scale, if its load has any."""
     load, stage = point.variant.load, latency(scale)
     stages = {name: {"d2c": stage, "q2d": stage, "read": stage} for name in ("read", "write", "be/0", "files")}
     return Cell(
@@ -98,7 +98,7 @@ def unjudged(about: Analysis, cells: list[Cell], planned: list[Cell]) -> set[str
 
 @pytest.mark.parametrize("values", [(math.nan, 1.0), (1.0, math.nan), ()])
 def test_the_worst_of_what_is_not_known_is_not_known(values: tuple[float, ...]) -> None:
-    """max() and min() return a NaN or not by its place."""
+    """max() and min() return a NaN or not, depending on its place."""
     assert math.isnan(analysis.worst(values))
     assert math.isnan(analysis.worst(values, min))
     assert (analysis.worst([1.0, 2.0]), analysis.worst([1.0, 2.0], min)) == (2.0, 1.0)
@@ -113,7 +113,7 @@ def test_a_whole_run_judges_every_claim(name: str) -> None:
 
 
 def test_every_claim_belongs_to_an_experiment() -> None:
-    """A claim about a variant that no experiment has is judged nowhere."""
+    """A claim about a variant that no experiment has would never be judged."""
     stated: dict[str, set[str]] = {}
     found: dict[str, set[str]] = {}
     for name in NAMES:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Clusters: whatever happens to their parts, a sweep ends complete, and with the digest that it has without one.
+"""Clusters: whatever fails, a sweep ends complete, and with the digest that it has without a cluster.
 
 Scheduler and workers are processes. A fake worker makes up the outcome of a run, as its script says, and writes a line
-of what it did to $LOG.
+for each action to $LOG.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOP = Path(__file__).parent.parent
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["test_cluster", "lab.cli"])
 LONG = 60
-"""Seconds in which what must happen has happened, however busy the host is."""
+"""Seconds within which each expected event has happened, however busy the host is."""
 CHOICE = Choice(
     ("ssd",), ("mq-prio",), variants=("be-levels", "solo"), seeds=(1, 2, 3), sweep=(("low_share", ("5", "10")),)
 )
@@ -49,7 +49,7 @@ def fake_need(kernel: str, cpus: int) -> str:
 
 
 async def fake_run_on(_saved: Machine, one: Job) -> Outcome:
-    """What a guest would send back, after what the script says first: sleep S, crash, full, bad or anything else."""
+    """The outcome of a fake guest, after the script's first word was done: sleep S, crash, full, bad or any other."""
     verb, *rest = one.script.split()
     note(f"begin {one.script.splitlines()[0]}")
     try:
@@ -76,7 +76,7 @@ def note(text: str) -> None:
 
 
 def fake(what: str, address: str, env: dict[str, str], output: str) -> None:
-    """Be a scheduler or a worker, as ./sluice would, but for what makes and runs guests."""
+    """Be a scheduler or a worker, like ./sluice, but without machines and guests."""
     from lab import cli
 
     os.environ.update(env)
@@ -98,7 +98,7 @@ class Programs:
     started: list[Any] = field(default_factory=list)
 
     def start(self, what: str, **env: str) -> Any:
-        """Start one and wait until it is there; it comes of a process that has imported all it needs."""
+        """Start one and wait until it is there; it is forked from a process that has imported all it needs."""
         number = len(self.started)
         env |= {"SLUICE_CACHE": str(self.folder / f"cache-{number}"), "LOG": str(self.log)}
         output = self.folder / f"output-{number}"
@@ -111,7 +111,7 @@ class Programs:
 
     @property
     def log(self) -> Path:
-        """What fake workers did."""
+        """The log of the fake workers."""
         return self.folder / "log"
 
     def lines(self, mark: str) -> list[str]:
@@ -119,7 +119,7 @@ class Programs:
         return [line for line in (self.log.read_text() if self.log.exists() else "").splitlines() if mark in line]
 
     def said(self, program: Any) -> str:
-        """What a program has printed."""
+        """The output of a program."""
         return (self.folder / f"output-{self.started.index(program)}").read_text()
 
     def stop(self) -> None:
@@ -188,7 +188,7 @@ def collect(there: Programs, wanted: Sequence[Run], fresh: bool = False) -> dict
 
 @pytest.fixture
 def swept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str | None], str]:
-    """A function that does a small sweep, here or in a cluster, and gives its digest."""
+    """A function that does a small sweep, here or in a cluster, and returns its digest."""
     monkeypatch.setattr(job, "key", lambda one: cache.key(one.kernel, job.pack(one)))
     monkeypatch.setattr(modules, "build", lambda *_: MODULES)
     monkeypatch.setattr(study, "emulator", lambda: "QEMU 10")
@@ -219,7 +219,7 @@ def test_a_killed_worker_changes_no_digest(programs: Programs, swept: Callable[[
 
 
 def test_nothing_is_computed_twice(programs: Programs) -> None:
-    """By two clients at the same time, and by one that comes later."""
+    """Neither by two clients at the same time, nor by one that comes later."""
     for _ in range(2):
         programs.start("worker", PACE="0.1")
     wanted = some([f"run {number}" for number in range(30)])
@@ -294,7 +294,7 @@ def test_no_scheduler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lost_result_is_computed_again(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker dies between the end of a run and the moment at which its result is fetched."""
+    """The worker dies between the end of a run and the fetch of its result."""
     for _ in range(2):
         programs.start("worker", PACE="2")
     take = cluster._Sweep._take
@@ -316,7 +316,7 @@ def test_a_lost_result_is_computed_again(programs: Programs, monkeypatch: pytest
 
 
 def test_the_end_of_a_client_ends_its_runs(programs: Programs) -> None:
-    """The first run that fails ends all; those at work in other guests don't go on to their ends."""
+    """The first run that fails ends all; runs in other guests are ended too."""
     worker = programs.start("worker")
     with pytest.raises(GuestCrashed) as caught:
         collect(programs, some(["sleep 600", "crash"]))
@@ -365,7 +365,7 @@ def test_a_large_file_travels_once(programs: Programs, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("count", [1000, pytest.param(10_000, marks=pytest.mark.full)])
 def test_a_run_costs_less_than_20_ms(programs: Programs, count: int) -> None:
-    """Of the processors' time, of client, scheduler and workers together, with runs that do nothing."""
+    """The processor time of client, scheduler and workers together, with runs that do nothing."""
     for _ in range(2):
         programs.start("worker")
     wanted = some([f"run {number}" for number in range(count)])

@@ -21,7 +21,7 @@ def test_long() -> None: ...
 
 
 def test_only_what_is_marked_is_skipped(tmp_path: Path) -> None:
-    """Also where the checkout's folder is called like the mark."""
+    """Even if the checkout's folder has the marker's name."""
     folder = tmp_path / "full"
     folder.mkdir()
     for name in ("conftest.py", "costs.py"):

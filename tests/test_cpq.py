@@ -48,7 +48,7 @@ def named(experiment_name: str, cells: Sequence[Cell]) -> result.Result:
 
 
 def six(gains: dict[str, float], device: str = "emmc") -> list[Cell]:
-    """cpq's IOPS over mq-deadline's by variant: alone the same, contended 15 % more, if not said."""
+    """cpq's IOPS over mq-deadline's by variant; by default the same alone, and 15 % more if contended."""
     found = []
     for variant in (*ALONE, *CONTENDED):
         job = COUNTED.get(variant.removesuffix("-text"), variant.removesuffix("-text"))
@@ -108,7 +108,7 @@ def test_six_of_a_part_has_no_mean() -> None:
 
 
 def latency(alone: float = 1.0, beside: float = 0.9, median: float = 1.0, added: float = 1700.0) -> list[Cell]:
-    """cpq's p99.9 over mq-deadline's alone and beside writes, its medians over mq-deadline's, what it adds per I/O."""
+    """cpq's p99.9 over mq-deadline's alone and beside writes, its medians over theirs, its added cost per I/O."""
     found = []
     for variant, beside_it in LATER.items():
         for scheduler in SCHEDULERS:
@@ -161,7 +161,7 @@ def steady(name: str, iops: float, p99_ms: float, seconds: float = 4) -> Job:
 
 
 def fairness(**changed: tuple[float, float]) -> list[Cell]:
-    """Database and web server as they should be, but for cpq's web server: variant = (IOPS, p99 in ms)."""
+    """Database and web server with the expected figures, except cpq's web server: variant = (IOPS, p99 in ms)."""
     found = []
     for scheduler in SCHEDULERS:
         ours = scheduler == "cpq"

@@ -11,7 +11,7 @@ from test_guest import complaints
 from lab import job, kernels, modules, passes, toolbox
 
 SOURCE = Path(__file__).parent / "short_lived.c"
-# Memory that a first storm of processes leaves in the kernel's caches isn't counted; what comes then may not add to it.
+# Memory that a first storm of processes leaves in the kernel's caches isn't counted; later storms must not add to it.
 SCRIPT = """
 . ./lib.sh
 
@@ -73,7 +73,7 @@ def build(folder: Path) -> bytes:
     ],
 )
 def test_short_lived_processes_leave_nothing(tmp_path: Path, kernel: str, processes: int) -> None:
-    """Each of them had its read, and all is as before."""
+    """Each process did its read, and the memory and accounts are as before."""
     files = {**modules.needed(modules.build(kernel), ["simdisk", "cpq"]), SOURCE.stem: build(tmp_path)}
     outcome = passes.outcome(job.Job(kernel, SCRIPT.replace("PROCESSES", str(processes)), files, cpu_limit_s=5400))
     said = outcome.files["stdout"] + outcome.files["stderr"]

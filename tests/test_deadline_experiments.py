@@ -20,7 +20,7 @@ SYSTEMS = ("ext4", "ext4-dioread-lock", "xfs")
 BESIDE = (*SYSTEMS, "ext4-writeback")
 ALONE = {"hdd": 30.0, "ssd": 16.0}
 BEST: Mapping[str, tuple[float, float, float]] = {"hdd": (119.0, 5900.0, 0.42), "ssd": (23.0, 99.0, 1.4)}
-"""ms of the small one's fsyncs and of the big one's, and the big one's MB/s."""
+"""Latencies in ms of the small and of the big process's fsyncs, and the big one's MB/s."""
 
 
 def times(milliseconds: float) -> Latency:
@@ -36,7 +36,7 @@ def cell(scheduler: str, variant: str, small: float, big: float, rate: float, de
 
 
 def isolated(device: str, small: float, big: float, rate: float, rival: float = 5.5) -> list[Cell]:
-    """Ours, and mq-deadline whose small one is so many times as late as ours at best."""
+    """Our figures, and mq-deadline's, whose small fsync takes `rival` times our best latency."""
     best = BEST[device]
     return [
         cell("split-deadline", "alone", ALONE[device], 0, 0, device),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""experiment.toml, spoiled in every way: what is wrong is told with file, line and nearest name."""
+"""experiment.toml with every kind of error: the message has the file, the line and the nearest name."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_is_good_is_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "told"),
     [
-        # no TOML
+        # not TOML
         ("seconds = 6", "seconds 6", 7, "it is no TOML: Expected '=' after a key"),
         ("seeds = [1, 2]", "seeds = [1, 2", 7, "it is no TOML: Unclosed array"),
         ("[sweep]\nlow_share = [", 'load = "a"\n[env', 33, "it is no TOML"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The figures in README and docs/: written from results, kept while there are none, and never stale without a word."""
+"""The figures in README and docs/: written from results, kept while there are none, and marked when stale."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The doctor on planted disks: each misconfiguration is named, its line mends it, and a sane disk gets no advice."""
+"""The doctor on planted disks: each misconfiguration is named, its line corrects it, and a sane disk gets no advice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.errors import LabError, UsageError
 RT, BE, IDLE = 1 << 13, 2 << 13, 3 << 13
 LEVELS = (Thread("database", BE | 1), Thread("backup", BE | 7))
 CLASSES = (Thread("database", RT), Thread("backup", IDLE))
-# A full hard disk: 48 requests, of which it takes 32. A full SSD, an eMMC like it, a fast NVMe drive.
+# A full hard disk: 48 requests, of which it takes 32. A full SSD, a similar eMMC, a fast NVMe drive.
 HDD = Plant(reads=100, read_ms=320, writes=50, write_ms=320)
 HDD_READS = Plant(reads=150, read_ms=320)
 SSD = Plant(rotating=False, reads=8000, read_ms=4, writes=2000, write_ms=8)
@@ -133,14 +133,14 @@ def ids(findings: list[doctor.Finding]) -> list[str]:
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_misconfiguration_is_named(name: str, tmp_path: Path) -> None:
-    """It alone."""
+    """No other finding is reported."""
     expected, plant = PLANTED[name]
     assert ids(judged(plant, tmp_path)) == [expected]
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_line_mends_it_and_the_other_undoes_it(name: str, tmp_path: Path) -> None:
-    """Typed, the advice is gone; undone, the disk is as it was."""
+    """When the advice was typed, the finding is gone; when it was undone, the disk is as before."""
     _, plant = PLANTED[name]
     [finding] = judged(plant, tmp_path / "found")
     [line] = finding.type
@@ -238,7 +238,7 @@ def test_a_sane_disk_gets_no_advice(name: str, scheduler: str, tmp_path: Path) -
     ids=str,
 )
 def test_what_is_meant_is_left_alone(plant: Plant, tmp_path: Path) -> None:
-    """Settings at a threshold, or unusual ones that the figures don't speak against."""
+    """Settings at a threshold, or unusual ones that the figures don't contradict."""
     assert judged(plant, tmp_path) == []
 
 
@@ -405,7 +405,7 @@ def test_a_disk_that_a_limit_keeps_idle_is_named(tmp_path: Path) -> None:
     ids=["busy", "unknown", "saturated", "other-disk", "no-limit", "not-reached", "other-limit"],
 )
 def test_an_unsaturated_disk_is_no_fault_by_itself(change: dict[str, object], tmp_path: Path) -> None:
-    """Nobody waits longer, nobody knows, the disk is busy, another one is waited for, no limit of this one is met."""
+    """No longer wait, or an unknown one; a busy disk; a wait for another disk; no limit of this disk is met."""
     assert judged(replace(LIMITED, **change), tmp_path) == []  # type: ignore[arg-type]
 
 

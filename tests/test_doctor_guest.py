@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The doctor on real kernels: settings are spoiled under a real load in a guest, what it reads there is judged here."""
+"""The doctor on real kernels: settings are spoiled under a real load in a guest, and its files are judged here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from planted_disk import examine
 from lab import doctor, job, kernels, modules, passes
 from lab.disk import CLASSES
 
-# see NAME SECONDS FIO_OPTION…: run fio, and copy what the doctor reads, as it is at the start and at the end of that
-# time, and forty looks in between.
+# see NAME SECONDS FIO_OPTION…: run fio, and copy the files that the doctor reads, at the start and at the end of that
+# time, with forty looks in between.
 HEAD = r"""
 . ./lib.sh
 copy() {
@@ -67,7 +67,7 @@ DIRECT_RUN = "--direct=1 --ioengine=libaio --rw=read --bs=128k --iodepth=8 --nam
 
 
 def pair(one: str, other: str, depth: int = 16) -> str:
-    """Two who read with priorities of their own, the second one deep."""
+    """Two readers with different priorities, the second with a deep queue."""
     shared = "--direct=1 --ioengine=libaio --bs=4k --rw=randread"
     return f"{shared} --name=database {one} --iodepth=16 --name=backup {other} --iodepth={depth} --numjobs=2"
 
@@ -78,7 +78,7 @@ LEVELLED = pair("--prioclass=2 --prio=1", "--prioclass=2 --prio=7")
 
 @dataclass(frozen=True)
 class Spoiled:
-    """A scheduler, files below queue/ that are set, a load, and what the doctor must find, and nothing else."""
+    """A scheduler, files below queue/ that are set, a load, and the only findings that the doctor must have."""
 
     scheduler: str
     load: str
@@ -122,7 +122,7 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
             "mq-deadline",
             MIXED,
             ("writes-starved",),
-            # Linux 6.1 leaves async_depth at what the old nr_requests gave.
+            # Linux 6.1 keeps async_depth as computed from the old nr_requests.
             {"nr_requests": 64, "iosched/async_depth": 48, "iosched/writes_starved": 20, "iosched/write_expire": 1000},
             drive="queue_depth=1",
         ),
@@ -175,12 +175,12 @@ CASES: Mapping[str, Mapping[str, Spoiled]] = {
         ),
     },
 }
-# Each drive with what the load takes of it, in seconds: the slower the drive, the less the guest's CPU has to do.
+# Each drive with the seconds of its load: the slower the drive, the less work for the guest's CPU.
 DRIVES = {"hdd": ("hdd", 10), "ssd": ("ssd slowdown=16", 2), "emmc": ("emmc slowdown=4", 2)}
 
 
 def asked(lines: str) -> dict[int, int]:
-    """What ionice -p said of threads, as ioprio_get(2) says it."""
+    """The output of ionice -p for threads, as results of ioprio_get(2)."""
     names = dict(zip(("none", "realtime", "best-effort", "idle"), range(len(CLASSES)), strict=True))
     found = {}
     for line in lines.splitlines():
@@ -190,7 +190,7 @@ def asked(lines: str) -> dict[int, int]:
 
 
 def findings(folder: Path) -> list[doctor.Finding]:
-    """What the doctor finds in the trees of one case."""
+    """The doctor's findings in the trees of one case."""
     roots = sorted(folder.iterdir())
     ranks = asked((roots[-1] / "ioprio").read_text(encoding="utf-8"))
     return doctor.judge(examine("simdisk-d0", roots, lambda tid: ranks.get(tid, 0)))
@@ -205,7 +205,7 @@ LIMIT_S = 1800
 @pytest.mark.parametrize("profile", CASES)
 @pytest.mark.parametrize("kernel", kernels.names())
 def test_what_holds_a_disk_back_is_found(profile: str, kernel: str, tmp_path: Path) -> None:
-    """In each case what was spoiled and nothing else; nothing where nothing was."""
+    """In each case the spoiled setting and nothing else is found; nothing if nothing was spoiled."""
     cases = CASES[profile]
     script = "".join(case.script(name, *DRIVES[profile]) for name, case in cases.items())
     files = modules.needed(modules.build(kernel), ["simdisk", "mq-prio", "cpq"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The door to the kernel (kernel/compat): what it finds in each kernel, what it refuses, what comes out of it."""
+"""The interface to the kernel (kernel/compat): the features found in each kernel, its refusals, its output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from lab import kernels, modules, toolbox
 from lab.errors import LabError
 
-# Stands in for a program of the dwarves package and passes on what it says, altered by sed.
+# Replaces a program of the dwarves package and passes on its output, altered by sed.
 STAND_IN = """
 mkdir /tmp/bin
 printf '#!/bin/sh\\n/usr/bin/%s "$@" | sed "%s"\\n' "$PROGRAM" "$FAULT" >/tmp/bin/$PROGRAM
@@ -55,7 +55,7 @@ def test_features(name: str, present: tuple[str, ...], absent: tuple[str, ...]) 
 
 @pytest.mark.usefixtures("lab")
 def test_flag_against_wbt_moved(tmp_path: Path) -> None:
-    """From 6.16 on it is the queue's, and the bit of the elevator that it was says that the elevator is dying."""
+    """From 6.16 on it is the queue's flag, and its former bit in the elevator means that the elevator is dying."""
     kernel = kernels.get(kernels.DEFAULT)
     (header,) = (kernel.root / "usr/src").glob("*-common/include/linux/blkdev.h")
     text = header.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_modules(name: str) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
 def test_a_change_of_one_module_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the tests that load only others keep their passes."""
+    """So the tests that load only other modules keep their passes."""
     before, out = modules.build(kernels.DEFAULT), tmp_path / "out"
     shutil.copytree(modules.SOURCES, tmp_path / "kernel")
     with (tmp_path / "kernel/elevator/cpq.c").open("a", encoding="utf-8") as source:
@@ -122,7 +122,7 @@ def test_same_bytes_elsewhere(name: str, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
 def test_same_bytes_of_a_part(tmp_path: Path) -> None:
-    """A module is the same, whether it is built with all others or without those that it doesn't need."""
+    """A module has the same bytes, whether it is built with all others or only with those that it needs."""
     modules.make(kernels.get(kernels.DEFAULT), tmp_path, "MODULES=mq-prio.o simdisk/", "modules")
     toolbox.run(["sh", "-euc", modules.STRIP], toolbox.Sandbox(rw={"/tmp/out": tmp_path}))
     built = {path.name: path.read_bytes() for path in tmp_path.rglob("*.ko")}
@@ -131,7 +131,7 @@ def test_same_bytes_of_a_part(tmp_path: Path) -> None:
 
 
 def test_every_module_is_known() -> None:
-    """What kernel/Kbuild makes and what the lab asks for are the same."""
+    """kernel/Kbuild makes exactly the modules that the lab asks for."""
     text = (modules.SOURCES / "Kbuild").read_text(encoding="utf-8").replace("\\\n", " ")
     every = re.search(r"^every := (.*)$", text, re.MULTILINE)
     assert every is not None

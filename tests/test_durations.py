@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long a command still takes: what is forecast from like runs, and that it is said."""
+"""The remaining time of a command: the forecast from similar runs, and its display."""
 
 from __future__ import annotations
 

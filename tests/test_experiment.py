@@ -27,7 +27,7 @@ SMALL = {"devices": ["ssd"], "schedulers": ["none", "mq-prio"], "parallel": 1}
 
 
 def answer(one: Job) -> Outcome:
-    """What a guest would send back, after the golden run: the sections asked for and no more."""
+    """The outcome of a fake guest, from the golden run: the sections asked for and no more."""
     source = MIX if "mix.fio" in one.files else LOAD
     first = source["jobs"][0]
     jobs = [found for found in source["jobs"] if f"--section={found['jobname']}" in one.script]
@@ -84,8 +84,9 @@ def test_every_experiment_can_be_read() -> None:
 
 
 def wanted(point: Point, text: str) -> set[str]:
-    """Variables that a load reads: fio its ${NAME} in the sections that it takes, a script what is in capitals and has
-    no default.
+    """Variables that a load reads.
+
+    fio reads ${NAME} in the chosen sections, a script its names in capitals that have no default.
     """
     if point.variant.load.endswith(".sh"):
         return set(re.findall(r"\$\{?([A-Z][A-Z0-9_]*)\b(?![-+:])", text)) - {"NF"}
@@ -99,7 +100,7 @@ def wanted(point: Point, text: str) -> set[str]:
 
 
 def unset(found: Experiment, point: Point) -> set[str]:
-    """Variables that the load of a run reads and nothing sets: the run's script, the load itself, lib.sh."""
+    """Variables that a run's load reads and that neither the run's script, the load itself nor lib.sh sets."""
     load = found.files[point.variant.load].decode()
     sets = r"^\s*(?:export |read -r )?([A-Z][A-Z0-9_]*)(?:=|$)"
     there = [plan.script(found, point, 1)]
@@ -201,7 +202,10 @@ def run(*names: str, **options: object) -> int:
 
 
 def runs(name: str) -> int:
-    """How many runs SMALL asks for before a claim wants another seed: each claim wants two, and all runs are alike."""
+    """The number of runs that SMALL asks for before a claim needs another seed.
+
+    Each claim needs two seeds, and all runs are alike.
+    """
     points = plan.points(description.load(name), Choice(("ssd",), ("none", "mq-prio")))
     return sum(len(point.variant.seeds) for point in points)
 

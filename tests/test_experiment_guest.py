@@ -21,7 +21,7 @@ from lab.plan import Choice, Point
 
 KERNEL = "6.12"
 STOP = r"sleep 0.0025; printf '\001' | dd of=/dev/port bs=1 seek=$((0x505)) conv=notrunc status=none"
-"""A job that stops the guest as a guest that is ready to be saved does."""
+"""A job that stops the guest like one that is ready to be saved."""
 
 
 def short_run(seed: int = 1) -> tuple[Experiment, Point, Job]:
@@ -33,7 +33,7 @@ def short_run(seed: int = 1) -> tuple[Experiment, Point, Job]:
 
 @contextmanager
 def busy_host() -> Iterator[None]:
-    """As many processes as the host has processors, each of them at work all the time: a guest has none for itself."""
+    """As many busy processes as the host has processors: a guest has no processor for itself."""
     with ExitStack() as stack:
         for _ in range(os.cpu_count() or 1):
             child = stack.enter_context(subprocess.Popen(["sh", "-c", "while kill -0 $PPID; do :; done"]))
@@ -54,7 +54,7 @@ def test_a_run_repeats_to_the_byte_alone_and_beside_others() -> None:
 
 
 def delay(qemu_pid: int, late: str) -> None:
-    """Put QEMU's threads on one processor, which those whose name starts with `late` get when no other wants it."""
+    """Put QEMU's threads on one processor; threads whose name starts with `late` get it only when no other wants it."""
     for pid in toolbox.descendants(qemu_pid):
         for task in Path(f"/proc/{pid}/task").iterdir():
             os.sched_setaffinity(int(task.name), [min(os.sched_getaffinity(0))])
@@ -93,7 +93,7 @@ def test_a_guest_stops_at_the_same_instruction_whichever_thread_is_late() -> Non
     [(KERNEL, 1, 1), *(pytest.param(*one, 9, marks=pytest.mark.full) for one in product(kernels.names(), (1, 2)))],
 )
 def test_a_machine_built_again_is_the_same(kernel: str, cpus: int, times: int, tmp_path: Path) -> None:
-    """Two builds, or ten: image, RAM and all that a run can see of the saved state repeat to the byte."""
+    """Two builds, or ten: image, RAM and the part of the saved state that a run can see are equal to the byte."""
     saved = machine.get(kernel, cpus)
     root = tmp_path / "image.ext4"
     image.make(saved.kernel, root)

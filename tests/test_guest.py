@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every script of tests/guest in a guest: it passes, and the kernel has nothing to complain about.
+"""Every script of tests/guest in a guest: it passes, and the kernel has no complaints.
 
-The head of a script may say: `# modules: cpq` (Sluice's that it loads, besides simdisk and what these depend on),
-`# kernels: 6.12` (only there), `# each` (on each kernel also in make check, else only on the default one),
-`# schedulers: mq-prio cpq` (with each, as $SCHEDULER), `# cpus: 2`, `# limit: 3600` (CPU seconds), `# full` (long),
-`# full: afq` (long with these of them, whose code for it is another one's),
-`# dmesg: PATTERN` (complaints that the test provokes), `# debug` (where there may be a deadlock: on the debug kernel
-too, which is long), `# nvme: wrr=on` (with a controller of these properties, on a QEMU that is built for it; long),
-`# race: too` (also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race) or `# race: only`; both long,
-and also on the kernel that reports data races.
+The head of a script may have these lines:
+
+`# modules: cpq`: Sluice's modules that it loads, besides simdisk and their dependencies
+`# kernels: 6.12`: only on these kernels
+`# each`: on each kernel also in make check, else only on the default one
+`# schedulers: mq-prio cpq`: with each of them, as $SCHEDULER
+`# cpus: 2`
+`# limit: 3600`: CPU seconds
+`# full`: long
+`# full: afq`: long with these schedulers, whose code for it is shared with others
+`# dmesg: PATTERN`: complaints that the test provokes
+`# debug`: a deadlock is possible, so also on the debug kernel, which is long
+`# nvme: wrr=on`: with a controller of these properties, on a QEMU that is built for it; long
+`# race: too`: also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race
+`# race: only`: only so; both are long, and run also on the kernel that reports data races
 """
 
 from __future__ import annotations
@@ -22,24 +29,24 @@ import pytest
 from lab import iolat, job, kernels, modules, passes
 from lab.image import GUEST
 
-# CPU seconds that a guest with a kernel built here takes for one of another.
+# CPU seconds that a guest needs with a kernel built here, for one with another kernel.
 DEBUG_SLOWER = 6
-# CPUs of a guest off the virtual clock: each is a thread, and takes CPU seconds also while it waits for another.
+# CPUs of a guest off the virtual clock: each is a thread, and uses CPU seconds also while it waits for another.
 RACE_CPUS = 4
 LAB = GUEST.parent
 WITH = LAB / "with.sh"
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
-# What KCSAN reports of a data race, from its title to the line below it. A stack's first line is what made the access,
-# with its module at the end.
+# A data race in KCSAN's report, from its title to the line below it. A stack's first line is the access, with its
+# module at the end.
 DATA_RACE = re.compile(r"^.*BUG: KCSAN: .*\n(?:.*\n)*?(?:.*={60}$|\Z)", re.MULTILINE)
-# A script on that kernel doesn't see them: complaints() judges.
+# A script on that kernel doesn't see the races: complaints() judges.
 UNSEEN = 'dmesg() { command dmesg "$@" | grep -v "BUG: KCSAN"; }'
 OURS = re.compile(rf" by (?:task|interrupt).*:\n.* \[({'|'.join(modules.OBJECTS).replace('-', '_')})\]")
 
 
 @dataclass(frozen=True)
 class Head:
-    """What the head of a script asks for."""
+    """The settings in the head of a script."""
 
     modules: tuple[str, ...] = ()
     kernels: tuple[str, ...] = kernels.names()
@@ -77,7 +84,7 @@ def head(text: str) -> Head:
 
 
 def complaints(dmesg: str, expected: str = "") -> list[str]:
-    """Lines of a kernel log that mean trouble, less those that match `expected`, and races of others' code."""
+    """Lines of a kernel log that mean trouble, except those that match `expected` and races outside our code."""
     found = re.search(r"^TROUBLE='(.*)'$", (GUEST / "lib.sh").read_text(encoding="utf-8"), re.MULTILINE)
     assert found
     judged = DATA_RACE.sub(lambda report: report[0] if OURS.search(report[0]) else "", dmesg)
@@ -93,7 +100,7 @@ def is_long(told: Head, kernel: str, race: bool = False, scheduler: str = "") ->
 
 
 def settings(told: Head) -> list[tuple[str, bool]]:
-    """The kernels that a script asks for, and whether its CPUs race there."""
+    """The kernels that a script asks for, each with whether the guest's CPUs race."""
     races = {"": [False], "too": [False, True], "only": [True]}[told.race]
     usual = [(kernel, race) for kernel in told.kernels for race in races]
     debug = [(kernels.DEBUG.name, race) for race in races if told.debug]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What iolat saw in runs of the lab: read, pooled, kept in results.json, shown; refused where it is not whole."""
+"""iolat's results in runs of the lab: read, pooled, kept in results.json, shown; incomplete ones are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stage(*values: int) -> dict[str, Any]:
 
 
 def printed(*rows: tuple[str, int, tuple[int, ...]], lost: int = 0, schema: int = iolat.SCHEMA) -> str:
-    """What iolat prints of I/Os of some class and level that took so long in each stage."""
+    """iolat's output for I/Os of some class and level with these durations of each stage."""
     found = [
         {"ioclass": ioclass, "level": level, "op": "read", "stages": {name: stage(*values) for name in iolat.STAGES}}
         for ioclass, level, values in rows

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What iolat prints, read by those that it is printed for: jq, csv, Prometheus' own parser, an eye on the text."""
+"""iolat's output, read by the programs that it is made for: jq, csv, Prometheus' own parser, and a check of the text.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ end_watch
 
 
 def families_of(text: str) -> dict[str, Metric]:
-    """What Prometheus reads in metrics, by name."""
+    """The metrics as Prometheus reads them, by name."""
     return {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
 
 
@@ -186,7 +187,7 @@ def writeback_belongs_to_the_cgroup_that_wrote(printed: Mapping[str, str]) -> No
 
 
 def operations_on_zones_are_one(printed: Mapping[str, str]) -> None:
-    """Several of one name would be several samples of the same labels, and Prometheus would refuse them all."""
+    """Two operations of one name would be two samples with the same labels, and Prometheus would refuse all of them."""
     samples = [sample for family in families_of(printed["zones"]).values() for sample in family.samples]
     assert len({(sample.name, *sorted(sample.labels.items())) for sample in samples}) == len(samples)
     counts = [one.value for one in samples if one.name.endswith("seconds_count") and one.labels["stage"] == "q2c"]
@@ -212,7 +213,7 @@ CHECKS = (
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
 def test_what_iolat_prints(kernel: str) -> None:
-    """One guest for all checks: each costs more than they do."""
+    """One guest for all checks: a guest costs more than they do."""
     files = modules.needed(modules.build(kernel), ["simdisk"]) | iolat.build()
     outcome = passes.outcome(job.Job(kernel, SCRIPT, files))
     assert outcome.status == 0, outcome.files["stderr"].decode()
@@ -221,11 +222,12 @@ def test_what_iolat_prints(kernel: str) -> None:
         check(printed)
 
 
-# 10,048 processes that each read once; one that reads before, while and after them; two that read for the first time
-# when these have ended: one that was there before, and one, with a name that isn't UTF-8, that comes a moment later.
-# A client asks twice while they come and rows are given back. The drive takes one command at a time, and nothing is
-# merged: with more commands the drive may complete one, be interrupted, and complete the next. The kernel leaves out
-# that event, and iolat counts it as lost.
+# 10,048 processes that each read once, and three others. One reads before, while and after them. Two read for the
+# first time when these have ended: one that existed before, and one with a name that isn't UTF-8, which starts a
+# moment later. A client asks twice while processes come and rows are given back.
+#
+# The drive takes one command at a time, and nothing is merged. With more commands the drive may complete one, be
+# interrupted, and complete the next; the kernel leaves out that event, and iolat counts it as lost.
 EXPORTED = r"""
 . ./lib.sh
 loopback
@@ -325,8 +327,8 @@ def test_the_exporter_outlasts_its_rows(kernel: str, tmp_path: Path) -> None:
     assert parsed[-1]["iolat_followed"].samples[0].value == last
 
 
-# A table of 64 processes, so that an answer is longer than what a socket holds. Six clients ask and take nothing in,
-# six send half a request, and others ask meanwhile: one, and twenty at once.
+# A table of 64 processes, so that an answer is longer than a socket's buffer. Six clients ask and take nothing, six
+# send half a request. Other clients ask meanwhile: one, and twenty at once.
 CROWDED = r"""
 . ./lib.sh
 loopback
@@ -375,12 +377,12 @@ end_watch
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
 def test_slow_clients_cost_others_a_second_in_all(kernel: str, tmp_path: Path) -> None:
-    """Twelve of them do; and each of twenty that ask at once has its answer."""
+    """The twelve slow clients together cost a second, and each of the twenty that ask at once has its answer."""
     files = modules.needed(modules.build(kernel), ["simdisk"]) | iolat.build() | {SOURCE.stem: build(tmp_path)}
     outcome = passes.outcome(job.Job(kernel, CROWDED, files))
     said = (outcome.files["stdout"] + outcome.files["stderr"]).decode()
     assert outcome.status == 0, said
     alone, beside, crowd = map(float, outcome.files["figures"].split())
-    # The silent ones have their answers made first, whose time is iolat's own.
+    # The answers to the silent clients are made first, and that time is iolat's own.
     assert beside < 7 * alone + 1.1, said
     assert crowd < 20 * alone + 1.1, said

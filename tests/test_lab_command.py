@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line and its launcher: what they refuse, what they say, what they install."""
+"""The command line and its launcher: their refusals, their messages, their installations."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_watched_runs_count_twice() -> None:
 
 
 def _host(folder: Path, *programs: str) -> dict[str, str]:
-    """A host that has nothing but `programs`, and an apt-get that fails and tells what it was asked."""
+    """A host that has nothing but `programs`, and an apt-get that fails and logs its arguments."""
     (folder / "python3").symlink_to(Path(sys.base_prefix) / "bin/python3")
     for name in programs:
         found = shutil.which(name)
@@ -135,7 +135,7 @@ def test_the_launcher_says_what_it_installs_and_why_it_cannot(tmp_path: Path) ->
 
 
 def _tree(folder: Path) -> Path:
-    """A clone of what the launcher needs, without byte code."""
+    """A clone of the files that the launcher needs, without byte code."""
     tree = folder / "tree"
     for name in ("lab", "experiments"):
         shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -183,11 +183,11 @@ def test_where_there_is_nothing_but_python_an_answer_installs_nothing(
 
 
 def test_with_runs_where_there_is_no_python(tmp_path: Path) -> None:
-    """What it does in cgroups is for tests/guest/with.sh to see."""
+    """tests/guest/with.sh tests its work in cgroups."""
     command: list[str | Path] = [TOP / "sluice", "with", "--rate", "10MB", "--", "true"]
     env = _host(tmp_path, "bash", "env", "dirname", "readlink", "awk", "grep")
     (tmp_path / "python3").unlink()
-    # A service of root's may have none of these.
+    # A root service may have none of these variables.
     for name in ("HOME", "XDG_CACHE_HOME", "SLUICE_CACHE"):
         env.pop(name, None)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)

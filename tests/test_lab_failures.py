@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What goes wrong ends in a sentence and leaves no process: each failure made to happen, with real guests."""
+"""Every failure ends in a sentence and leaves no process: each one is provoked, with real guests."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_hang_is_ended_by_its_cpu_seconds() -> None:
 
 
 def test_a_guest_that_stands_still_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A guest that never ends, and less real time for it than its CPU seconds could fill."""
+    """A guest that never ends, with a limit of real time that is shorter than its limit of CPU seconds."""
     monkeypatch.setattr(qemu, "WALL_PER_CPU", 0.05)
     with pytest.raises(GuestHung, match="stood still"):
         job.run(Job(KERNEL, "while :; do :; done", {}, cpu_limit_s=30))
@@ -83,7 +83,7 @@ def test_a_script_that_fails_is_told_by_its_status() -> None:
 
 
 def test_a_failed_job_is_repeated_by_hand() -> None:
-    """On a terminal: its script with its files first, then a prompt in the same folder, until it is left."""
+    """On a terminal: first its script with its files, then a prompt in the same folder, until the shell is left."""
     line = job.repeat(Job(KERNEL, ". ./lib.sh; cat word; nproc; fail again", {"word": b"a-word-of-its-own\n"}, cpus=2))
     ours, theirs = pty.openpty()
     run = subprocess.Popen([TOP / "sluice", *line.split()[1:]], stdin=theirs, stdout=theirs, stderr=theirs)
@@ -138,7 +138,7 @@ def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_disk_is_a_sentence() -> None:
-    """The cache on a file system of 1 MB, with all that is ready bound into it."""
+    """The cache is on a file system of 1 MB, with all finished parts bound into it."""
     bwrap = shutil.which("bwrap")
     assert bwrap
     box = [bwrap, "--dev-bind", "/", "/", "--size", "1000000", "--tmpfs", "/mnt"]
@@ -165,7 +165,7 @@ def test_an_end_from_outside_leaves_no_guest(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("ms", [0, 2, 4, 6])
 def test_a_kill_at_the_very_start_leaves_no_guest(ms: int) -> None:
-    """Before bubblewrap has asked to die with its parent, and about then."""
+    """Before bubblewrap has asked to die with its parent, and about at that moment."""
     run = _python(LONG)
     while not _guests(run.pid):
         assert run.poll() is None
@@ -176,7 +176,7 @@ def test_a_kill_at_the_very_start_leaves_no_guest(ms: int) -> None:
 
 
 def test_a_guest_ends_with_its_control() -> None:
-    """Also where nothing kills bubblewrap, whose parent may die before it has asked to be told."""
+    """Even if nothing kills bubblewrap, whose parent may die before bubblewrap has asked for the signal."""
     with cache.scratch() as run:
         guest = machine.get(KERNEL).guest(run)
         guest.create_exchange()

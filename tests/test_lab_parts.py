@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the lab reads from guests and hosts, on recorded texts; no guest runs."""
+"""The lab's parsers for data from guests and hosts, on recorded texts; no guest runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_crash_without_a_word_shows_what_qemu_said() -> None:
 
 @pytest.fixture
 def no_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A cache of its own, and keys of jobs that need no saved machine."""
+    """A separate cache, and keys of jobs that need no saved machine."""
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
     monkeypatch.setattr(job, "key", lambda one: cache.key(one.kernel, job.pack(one)))
 
@@ -181,7 +181,7 @@ def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_what_several_remove_at_once_is_gone(tmp_path: Path) -> None:
-    """As two that sweep after one that was killed."""
+    """Like two processes that sweep after a process that was killed."""
     tree = tmp_path / "run"
     for name in ("a", "b", "c"):
         (tree / name).mkdir(parents=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is kept of tests that passed, what is done again, and what is printed of their cost; no guest is started."""
+"""Passes of tests: which are kept, which are repeated, and the printed costs; no guest is started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lab.job import Job, Outcome
 
 @pytest.fixture(autouse=True)
 def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """An empty cache, and none of what the tests around this one have used."""
+    """An empty cache, and none of the passes that the tests around this one have used."""
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
     monkeypatch.setattr(toolbox, "identity", lambda: "toolbox")
     monkeypatch.setattr(passes, "fresh", False)
@@ -28,7 +28,7 @@ def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def guest(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], tuple[Outcome, bool]]:
-    """Gives a job's outcome and whether a guest was started for it."""
+    """Returns a job's outcome and whether a guest was started for it."""
     started: list[Job] = []
 
     def run(one: Job) -> Outcome:

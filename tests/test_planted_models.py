@@ -14,13 +14,13 @@ from lab.errors import SetupFailed
 
 TOP = Path(__file__).parent.parent
 UNITS = TOP / "tests/units"
-# What is pure in kernel/, and the variable of tests/units/Makefile that says where it is.
+# The pure parts of kernel/, and the variable of tests/units/Makefile with their folder.
 PURE = {"simdisk": "MODELS", "split": "SPLIT"}
 
 
 @dataclass(frozen=True)
 class Bug:
-    """In `source` in kernel/, `right` becomes `wrong`; what the failing test then prints contains `caught_by`."""
+    """In `source` in kernel/, `right` becomes `wrong`; the failing test's output then contains `caught_by`."""
 
     source: str
     right: str
@@ -133,7 +133,7 @@ def spoil(bug: Bug) -> str:
 
 
 def check(bug: Bug, folder: Path) -> None:
-    """The program is built, fails and names what is wrong."""
+    """The program can be built, fails and names the error."""
     copy, out = folder / "kernel", folder / "out"
     out.mkdir()
     for source in (path for pure in PURE for path in (TOP / "kernel" / pure).glob("*.[ch]")):

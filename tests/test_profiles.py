@@ -29,7 +29,7 @@ FSYNC = "published fsync latencies of the class"
 
 @dataclass(frozen=True)
 class Figures:
-    """What a load got: per second, and latency in microseconds."""
+    """The result of a load: rates per second, and latency in microseconds."""
 
     iops: float
     mean_us: float
@@ -39,9 +39,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Published:
-    """A published figure: of a load, from `low` to `high` (the same, where one number is given).
+    """A published figure of a load, from `low` to `high`, which are equal if one number is given.
 
-    `tolerance` is the deviation in per cent that we accept beyond them: what the model is known not to reach.
+    `tolerance` is the accepted deviation beyond them in per cent, for what the model is known not to reach.
     """
 
     load: str
@@ -103,7 +103,7 @@ def build(out: Path, models: Path = TOP / "kernel/simdisk") -> toolbox.Sandbox:
 
 
 def measure(box: toolbox.Sandbox, published: Published) -> float:
-    """What the model delivers under the load, in the figure's unit."""
+    """The model's figure under the load, in the published figure's unit."""
     printed = toolbox.run(["/tmp/out/measure", published.profile, *published.arguments.split()], box).split()
     iops, mean, median, p99 = (float(number) for number in printed)
     got = Figures(iops, mean / 1e3, median / 1e3, p99 / 1e3)
@@ -138,7 +138,7 @@ def test_profile(box: toolbox.Sandbox, published: Published) -> None:
     ],
 )
 def test_a_wrong_number_is_noticed(tmp_path: Path, profile: str, line: str, planted: str) -> None:
-    """A parameter that is off makes at least one comparison fail."""
+    """A wrong parameter makes at least one comparison fail."""
     models = tmp_path / "models"
     models.mkdir()
     for source in (TOP / "kernel/simdisk").glob("*.[ch]"):
@@ -155,7 +155,7 @@ def test_a_wrong_number_is_noticed(tmp_path: Path, profile: str, line: str, plan
 
 
 def test_limits_md_names_every_slowdown() -> None:
-    """Those of the profiles, and those that experiments set instead."""
+    """The slowdowns of the profiles, and those that experiments set instead."""
     source = (TOP / "kernel/simdisk/profile.c").read_text()
     found = dict(re.findall(r'\.name = "(\w+)".*?\.slowdown = (\d+),', source, re.DOTALL))
     wanted = {(device, number): {"its profile"} for device, number in found.items()}

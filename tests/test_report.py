@@ -27,7 +27,7 @@ def mixed() -> Result:
 
 
 class Page(HTMLParser):
-    """Collects what a page is made of and checks that every tag is closed."""
+    """Collects the elements of a page and checks that every tag is closed."""
 
     VOID = frozenset({"meta", "br", "!doctype"})
 
@@ -247,7 +247,7 @@ def test_another_part_of_the_machine_is_named(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_fsyncs_are_in_a_table_and_in_the_csv() -> None:
-    """As the other latencies are; nothing is shown where no job calls fsync."""
+    """They are shown like the other latencies; nothing is shown if no job calls fsync."""
     assert report.syncs(cells()) == []
     first, *rest = cells()
     slow = fio.latency(((2_000_000, 99), (9_000_000, 1)), 2_070_000.0, 9_000_001)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""results.json: what is written can be read, and its digest covers all of it."""
+"""results.json: written results can be read, and the digest covers all of it."""
 
 import json
 from pathlib import Path

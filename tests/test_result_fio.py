@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What fio wrote in a guest (golden/fio), read as figures."""
+"""fio's output in a guest (golden/fio), read as figures."""
 
 import json
 from pathlib import Path

@@ -46,7 +46,7 @@ def times(milliseconds: float) -> Latency:
 
 
 def burst(during: float = 0.95, after: float = 0.95, device: str = "hdd") -> list[Cell]:
-    """What part of its speed alone afq's reader has; bfq's has a quarter afterwards."""
+    """The part of its speed alone that afq's reader has; bfq's reader has a quarter afterwards."""
     found = []
     for scheduler, parts in {"bfq": (0.6, 0.25), "afq": (during, after)}.items():
         for variant, part in zip(("before", "burst", "after"), (1.0, *parts), strict=True):
@@ -87,14 +87,14 @@ LOADS = ("read", "async-write", "sync-write", "memory")
 
 
 def levels(scheduler: str, variant: str, shares: Sequence[float], whole: float = 36.0, device: str = "hdd") -> Cell:
-    """A cell whose eight levels have these parts of a number of MB/s in all."""
+    """A cell whose eight levels have these parts of `whole` MB/s."""
     rates = [share / sum(shares) * whole * 1e6 for share in shares]
     jobs = [replace(samples.job(f"p{level}", rate / 4096, 1.0, 4096), level=level) for level, rate in enumerate(rates)]
     return cell(scheduler, variant, *jobs, device=device)
 
 
 def eight(changed: Mapping[str, Sequence[float]] | None = None, whole: Mapping[str, float] | None = None) -> list[Cell]:
-    """none and bfq serve all levels alike; afq has the ideal shares, but for those changed, of a total of 36 MB/s."""
+    """none and bfq serve all levels alike; afq has the ideal shares of a total of 36 MB/s, except those changed."""
     found = []
     for variant in LOADS:
         found += [levels(rival, variant, EQUAL) for rival in ("none", "bfq")]
@@ -103,7 +103,10 @@ def eight(changed: Mapping[str, Sequence[float]] | None = None, whole: Mapping[s
 
 
 def off(part: float) -> list[float]:
-    """The ideal shares, half of the levels above and half below: 8, 5, 4 and 1 are as many as 7, 6, 3 and 2."""
+    """Shares off the ideal ones, half of the levels above and half below.
+
+    Both halves have the same sum: 8, 5, 4 and 1 are as many as 7, 6, 3 and 2.
+    """
     return [weight * (1 + part if weight in (8, 5, 4, 1) else 1 - part) for weight in IDEAL]
 
 
@@ -176,7 +179,7 @@ def test_async_priority_shows_the_levels_of_requests() -> None:
 
 
 def fsyncs(**largest: float) -> list[Cell]:
-    """The mean fsync in ms beside the smallest writes is 20, beside the largest 60 if not said."""
+    """The mean fsync in ms is 20 beside the smallest writes, and 60 beside the largest unless given."""
     found = [cell("mq-deadline", "alone", replace(samples.job("small", 30, 1, 4096), sync=times(15)))]
     for system in ("", "-dioread-lock", "-nodelalloc", "-xfs"):
         for size, value in (("16k", 20.0), ("4m", largest.get(system.strip("-").replace("-", "_") or "ext4", 60.0))):
@@ -208,7 +211,7 @@ READING = "writeback-instructions-per-page"
 
 
 def costs(read: float = 1.0, write: float = 60.0, page: float = 15.0, at: int = 1) -> list[Cell]:
-    """What split-noop costs beside `at` processes: reads in parts of split-fifo's, the others as instructions added."""
+    """split-noop's cost beside `at` processes: reads as parts of split-fifo's, the others as instructions added."""
     found = []
     for count in (1, 10, 100):
         for scheduler in ("split-fifo", "split-noop"):
@@ -232,7 +235,7 @@ def test_a_cheap_framework_holds_and_a_dear_one_fails(at: int) -> None:
 
 
 def test_a_slow_path_of_the_framework_counts() -> None:
-    """One write in a hundred that takes 100 µs longer makes 1,000 instructions more of the mean."""
+    """One write in a hundred that takes 100 µs longer adds 1,000 instructions to the mean."""
     cells = costs()
     place = ("split-noop", "buffered-write-10")
     number = next(number for number, one in enumerate(cells) if (one.scheduler, one.variant) == place)
@@ -254,7 +257,7 @@ def test_what_was_preempted_costs_nothing() -> None:
 
 
 def kept(average: float = 0.0005, most: float = 0.001) -> list[Cell]:
-    """What parts of the memory the framework keeps."""
+    """The parts of the memory that the framework keeps."""
     return [
         replace(
             cell(scheduler, f"dirty-{percent}", samples.job("load", 1000, 1, 65536)),
@@ -303,7 +306,7 @@ def test_the_contract_names() -> None:
 
 
 def test_async_priority_shares_afq_s_runs() -> None:
-    """With what iolat sees besides."""
+    """Only iolat's figures are added."""
     first, second = (description.load(name) for name in ("afq", "async-priority"))
     assert plan.points(first, Choice()) == plan.points(second, Choice())
     assert (first.iolat, second.iolat) == (None, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Split-level scheduling beside others who change the kernel's code: a module of the test's own sits on a hook."""
+"""Split-level scheduling beside other users of the kernel's hooks: a module of the test takes a hook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRIPT = HERE / "taken/taken.sh"
 
 
 def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """The module of tests/taken, built in `folder` as those of kernel/ are."""
+    """The module of tests/taken, built in `folder` like those of kernel/."""
     sources = folder / "kernel"
     shutil.copytree(modules.SOURCES, sources)
     shutil.copytree(HERE / "taken", sources / "taken")
@@ -32,7 +32,7 @@ def build(kernel: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
 def test_a_taken_hook_is_refused(kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy is refused, with the reason, while a livepatch or kprobe sits on a hook, and the other way round."""
+    """While a livepatch or kprobe has a hook, a policy is refused with the reason, and the other way round."""
     files = modules.needed(modules.build(kernel), ["simdisk", "split-noop"])
     files["taken.ko"] = build(kernel, tmp_path, monkeypatch)
     outcome = passes.outcome(job.Job(kernel, SCRIPT.read_text(encoding="utf-8"), files))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the checkers of style that are ours find."""
+"""The findings of our own style checkers."""
 
 from __future__ import annotations
 

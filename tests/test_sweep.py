@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sweeps: what the command line asks for, which cells that makes, and how many cells are shown."""
+"""Sweeps: the options of the command line, the cells that they select, and the number of cells shown."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_sweep_has_the_product_of_its_knobs() -> None:
 
 
 def _result(count: int) -> result.Result:
-    """A thousand cells or so, of which the higher the share, the slower the database."""
+    """About a thousand cells; the higher the share, the slower the database."""
     cells = [
         replace(
             samples.cell("ssd", "mq-prio", "be-levels"),
@@ -119,7 +119,7 @@ def test_a_result_without_a_sweep_says_nothing_of_one() -> None:
 
 
 def test_the_runs_of_a_sweep_share_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand runs hold each module once."""
+    """A thousand runs hold each module only once."""
     monkeypatch.setattr(modules, "build", lambda *_: {"simdisk.ko": bytes(bytearray(b"disk" * 1000))})
     monkeypatch.setattr(job, "key", lambda one: one.script)
     found = description.load("prio-mix")

@@ -41,19 +41,19 @@ def moves(name: str, rate: float) -> Job:
 
 
 def cell(scheduler: str, variant: str, a: float, b: float | None = None, device: str = "hdd") -> Cell:
-    """A cell with MB/s of the reader and, unless it is alone, of its neighbour, which pays for as much."""
+    """A cell with MB/s of the reader and, unless that is alone, of its neighbour, which pays for as much."""
     jobs = (moves("unthrottled", a), *([] if b is None else [moves("throttled", b)]))
     made = Cell("6.12.1", device, {"profile": device}, scheduler, {}, variant, jobs, seconds=16, inputs=("a",))
     return paying(made, b or 0)
 
 
 def paying(one: Cell, rate: float) -> Cell:
-    """That cell, where the neighbour pays for so many normalised MB/s."""
+    """That cell, but with the neighbour paying for this many normalised MB/s."""
     return replace(one, readings={"paid": rate * 1e6})
 
 
 def unpaid(about: analysis.Analysis, cells: Sequence[Cell], variant: str) -> set[str]:
-    """The claims that fail where the neighbour uses 0.89 of its rate in one variant; none fails at 0.91."""
+    """The claims that fail if the neighbour uses 0.89 of its rate in one variant; none fails at 0.91."""
 
     place = (variant, "split-token")
 
@@ -84,14 +84,14 @@ def without(cells: Sequence[Cell], *variants: str) -> list[Cell]:
 
 
 def fourteen(scheduler: str, off: float, suffix: str = "", device: str = "hdd") -> list[Cell]:
-    """Half of the workloads leave the reader so many MB/s more, half less: that is their standard deviation."""
+    """Half of the workloads leave the reader `off` MB/s more, half less: that is their standard deviation."""
     names = [f"{operation}-{size}{suffix}" for operation in OPERATIONS for size in SIZES]
     signs = [1 - 2 * (number % 2) for number in range(14)]
     return [cell(scheduler, name, 100 + sign * off, 10, device) for name, sign in zip(names, signs, strict=True)]
 
 
 def isolated(ext4: float = 0.01, xfs: float = 0.02, rival: float = 0.3, device: str = "hdd") -> list[Cell]:
-    """Standard deviations as parts of what the reader has alone."""
+    """Standard deviations as parts of the reader's throughput alone."""
     return [
         *(cell(scheduler, "solo", SOLO, device=device) for scheduler in ("mq-deadline", "scs-token", "split-token")),
         cell("split-token", "solo-xfs", SOLO, device=device),
@@ -156,7 +156,7 @@ def test_isolation_shows_the_paper_beside_ours() -> None:
 
 
 def told(rotational: int, slowdown: int, rate: int, folder: Path) -> tuple[dict[str, int], float]:
-    """What the script tells io.cost of a drive, and B's part of the weights."""
+    """The settings that the script gives io.cost for a drive, and B's part of the weights."""
     text = (description.FOLDER / "token-isolation/token.sh").read_text()
     share = text[text.index("share() {") : text.index("# limit RATE")]
     for file, value in {"queue/rotational": rotational, "dev": "252:0", "drive/slowdown": slowdown}.items():
@@ -190,7 +190,7 @@ def test_io_cost_is_told_of_a_disk_what_it_was(tmp_path: Path) -> None:
 def six(
     changed: Mapping[str, float] | None = None, free: Mapping[str, float] | None = None, device: str = "hdd"
 ) -> list[Cell]:
-    """The reader loses 0.8 %, or what is said; in memory B has 800 MB/s, without a rate as many, or what is said."""
+    """The reader loses 0.8 % unless changed; in memory B has 800 MB/s, and without a rate as many unless given."""
     found = []
     for scheduler in ("mq-deadline", "scs-token", "split-token"):
         found.append(cell(scheduler, "solo", SOLO, device=device))
@@ -237,7 +237,7 @@ def test_the_two_plots_and_the_table_of_scs() -> None:
 
 
 def threads(load: str = "", at: int = 1024, part: float = 1.0, device: str = "hdd") -> list[Cell]:
-    """The reader has 124 MB/s, but for that part of it beside so many threads with that load."""
+    """The reader has 124 MB/s, and `part` of it beside `at` threads with that load."""
     found = [cell("split-token", "solo", SOLO, device=device)]
     for name in ("read-seq", "read-mem", "write-mem", "spin"):
         for number in THREADS:
@@ -285,7 +285,7 @@ def test_the_goal_is_drawn() -> None:
 
 
 def creates(off: float = 0.0, at: str = "ext4-10ms", device: str = "hdd") -> list[Cell]:
-    """Split-Token's reader is that part above his target of 124 MB/s in one variant, and at it in the others."""
+    """Split-Token's reader is the part `off` above its target of 124 MB/s in one variant, at it in the others."""
     found = []
     for system in ("ext4", "xfs"):
         for scheduler in ("mq-deadline", "split-token"):
@@ -318,7 +318,7 @@ def test_metadata_says_how_many_files_are_made() -> None:
 
 
 def made(length: int, pause: int, folder: Path) -> dict[str, Any]:
-    """What the script's own maker of files leaves, on this machine."""
+    """The output of the script's own maker of files, on this machine."""
     text = (description.FOLDER / "token-isolation/token.sh").read_text()
     python = text.split("<<-'END'\n")[1].split("\tEND\n")[0]
     for place in ("/tmp/mnt", "/out"):
@@ -344,7 +344,7 @@ def test_files_that_are_made_are_counted(tmp_path: Path) -> None:
 
 
 def rated(times: float = 1.05, charged: float = 5e8, tokens: float = 1e9) -> list[Cell]:
-    """Split-Token's I/Os cost so many times a no-op's, and so much of the rate was used and left."""
+    """Split-Token's I/Os cost `times` a no-op's; `charged` of the rate was used and `tokens` are left."""
     found = []
     for scheduler, cost in {"split-fifo": 9900.0, "split-noop": 10000.0, "split-token": 10000.0 * times}.items():
         readings = {"charged": charged, "tokens": tokens} if scheduler == "split-token" else {}
@@ -405,7 +405,7 @@ def test_the_rate_that_is_judged_is_the_rate_that_is_set(name: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_run_is_as_long_as_its_name_says(operation: str, size: str) -> None:
-    """So many calls of so many KiB, with the same options on each file system and with the kernel's limits."""
+    """The name gives the size of the calls together, with the same options for all file systems and limits."""
     variants = {variant.name: variant for variant in description.load("token-isolation").variants}
     kinds = [variants[f"{operation}-{size}{suffix}"].env for suffix in ("", "-xfs", "-io-max", "-io-cost")]
     assert len({env["LOAD"] for env in kinds}) == 1

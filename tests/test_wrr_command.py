@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`sluice wrr` without a controller, and what its driver is built from. tests/guest/wrr-command.sh has a controller."""
+"""`sluice wrr` without a controller, and the sources of its driver. tests/guest/wrr-command.sh has a controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER = Controller("0000:02:00.0", Path("/none"), wrr.STOCK, "nvme1")
 
 
 def trials(*shares: tuple[float, float, float]) -> list[Trial]:
-    """A drive that gave these shares in each of the probe's trials."""
+    """Trials of a drive that gave these shares."""
     return [
         Trial(weights, dict(zip(NAMES, parts, strict=True)), 1000.0)
         for weights, parts in zip(wrr.TRIALS, shares, strict=True)
@@ -113,7 +113,7 @@ def test_bad_arguments_are_refused(line: str, said: str, capsys: pytest.CaptureF
 
 
 def make_source(parent: Path, sublevel: int) -> None:
-    """Make a kernel's source, 6.12.`sublevel`, as folder and archive, whose driver is another than our patch is for."""
+    """Make a kernel's source, 6.12.`sublevel`, as folder and archive, whose driver does not fit our patch."""
     tree = parent / "linux-source-6.12"
     host = tree / "drivers/nvme/host"
     host.mkdir(parents=True)
@@ -168,7 +168,7 @@ def test_a_driver_of_another_revision_is_not_built(versions: str, named: str, sa
 
 
 def built(sublevel: int, named: str, tmp_path: Path) -> str:
-    """What source.sh says to a kernel 6.12.9-x where there is a source 6.12.`sublevel`, and programs in bin/."""
+    """The output of source.sh for a kernel 6.12.9-x and a source 6.12.`sublevel`, with programs in bin/."""
     headers, out, source = (tmp_path / name for name in ("headers", "out", "source"))
     (headers / "include/generated/uapi/linux").mkdir(parents=True)
     (headers / "Module.symvers").write_text("0x1\tnvme_init_ctrl\tnvme-core\n", encoding="ascii")

@@ -27,7 +27,7 @@ RIVALS = (
 
 
 def cell(variant: str, scheduler: str = "none", **rates: float) -> Cell:
-    """A cell in which each application read so many bytes a second."""
+    """A cell in which each application read at this rate in bytes a second."""
     known = {"profile": "nvme"}
     return Cell("6.12.1", "nvme", known, scheduler, {}, variant, (), seconds=3, inputs=("a",), readings=rates)
 
@@ -92,7 +92,7 @@ def test_the_shares_of_all_ways_are_drawn() -> None:
 
 
 def beside(turn: float = 0.33, sixteen: float = 0.94, most: float = 0.99) -> list[Cell]:
-    """Parts of what the foreground reads alone."""
+    """The parts of its reads alone that the foreground keeps."""
     ways = {"in-turn": turn, "wrr-16": sixteen, "wrr-128": most, "io-cost-16": sixteen, "io-cost-128": most}
     return [
         cell("alone", foreground=4096e3),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 11 of the split-level paper: what part of the throughput each level gets, and what its weight of 8 - level says.
+"""Fig 11 of the split-level paper: each level's part of the throughput, against its weight of 8 - level.
 
-The paper gives numbers for two of the four: how far CFQ and AFQ are from the goal where writes are asynchronous, and
-where they are synchronous. A disk without levels, which serves all alike, is 81.5 % from it.
+The paper gives numbers for two of the four: how far CFQ and AFQ are from the goal with asynchronous and with
+synchronous writes. A disk without levels, which serves all alike, is 81.5 % from the goal.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ IDEAL = {name: weight / sum(WEIGHTS.values()) for name, weight in WEIGHTS.items(
 MOST = {"read": 0.1, "async-write": 0.1, "sync-write": 0.03}
 """How far from the ideal shares the levels may be, as the mean of their relative deviations."""
 LEAST = 0.95
-"""What part of a rival's throughput all levels together must have."""
+"""The part of a rival's throughput that all levels together must have."""
 PANEL = {
     "read": ("a", "sequential reads"),
     "async-write": ("b", "asynchronous sequential writes"),
@@ -81,7 +81,7 @@ def _over(cells: Cells, device: str, variant: str, rival: str) -> float:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """The four plots of the paper's figure for each device, and a table of how far all are from the goal."""
+    """The four plots of the paper's figure for each device, and a table of all deviations from the goal."""
     return [
         _device(device, [cell for cell in cells if cell.device == device])
         for device in DEVICES

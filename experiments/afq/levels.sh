@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# A process, or several, of each best-effort level, each level with a file of its own, of which nobody reaches the end.
+# A process, or several, of each best-effort level. Each level has a file of its own, and no process reaches the end of it.
 large_files 8 2g
 
 for level in 0 1 2 3 4 5 6 7; do
@@ -17,7 +17,7 @@ levels() {
 		"$@" $LOAD /tmp/levels.fio
 }
 
-# No ramp_time: to fio it ends with a process's first I/O after it, so that who waits longest would be measured longest,
+# No ramp_time: for fio it ends with a process's first I/O after it. The process that waits longest would be measured longest,
 # and at last alone.
 [ "$WARM" = 0 ] || levels "$WARM" >/dev/null
 watched levels "$RUNTIME" --output-format=json+ --output=/out/fio.json

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 3 of the split-level paper: eight levels write through the page cache alike, and all their requests are of level
-4, that of the thread which writes back. The claim is that a scheduler that knows who caused a request does better;
-whether today's block-level schedulers are as the paper's CFQ was is nothing to hold: the table answers it.
+"""Fig 3 of the split-level paper: eight levels write through the page cache, and all their requests have one level.
+
+It is level 4, that of the thread that writes back. The claim is that a scheduler that knows the cause of a request
+does better. Whether today's block-level schedulers behave like the paper's CFQ is no claim: the table answers it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,10 +18,10 @@ VARIANT = "async-write"
 LEVELS = tuple(f"p{level}" for level in range(8))
 IDEAL = {name: (8 - level) / 36 for level, name in enumerate(LEVELS)}
 EQUAL = sum(abs(1 / 8 - ideal) / ideal for ideal in IDEAL.values()) / len(IDEAL)
-"""How far from the ideal is who serves all levels alike: 81.5 %."""
+"""The deviation from the ideal if all levels are served alike: 81.5 %."""
 MOST = 0.1
 BLIND = 0.75
-"""Levels do not count for who is at least this part as far from the ideal as one who serves all alike."""
+"""A scheduler ignores levels if its deviation is at least this part of that of serving all levels alike."""
 PAPER = 0.82
 """Section 5.1: CFQ's mean deviation. Fig 3 (right) has all its requests at level 4."""
 
@@ -34,7 +35,7 @@ def deviation(cell: Cell) -> float:
 
 
 def seen(cell: Cell) -> dict[str, float]:
-    """What part of the requests iolat saw at each class and level, as "be/4"; nothing if it saw none."""
+    """The part of the requests that iolat saw at each class and level, as "be/4"; nothing if it saw none."""
     counts = {
         name: sum(count for _, count in of["d2c"].histogram) for name, of in cell.stages_by.items() if "/" in name
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The blog's table and its question, decided: D to C is the device's, whoever schedules; Q to D is the scheduler's."""
+"""The blog's table and its question: D to C depends on the device, Q to D on the scheduler."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MEDIANS = (55.9, 55.1, 54.7)
 DEVICE, SCHEDULERS = "ssd", ("none", "mq-deadline", "kyber", "bfq", "mq-prio")
 SAME = 1.03
 OCTAVE_PARTS = 8
-"""A mode is looked for in parts of an octave (9 %), so that neighbouring slots of one peak are one."""
+"""A mode is located in parts of an octave (9 %), so that neighbouring slots of one peak are one."""
 MODE = 0.05
-"""What part of all I/Os a part of an octave must have, and more than both its neighbours, to be a mode."""
+"""The part of all I/Os that a part of an octave must have, more than its two neighbours, to be a mode."""
 
 
 def data(cell: Cell) -> Latency:
@@ -35,7 +35,7 @@ def data(cell: Cell) -> Latency:
 
 
 def part_of(value: int) -> int:
-    """The part of an octave that a latency of at least 1 ns lies in."""
+    """The part of an octave that contains a latency of at least 1 ns."""
     octave = value.bit_length() - 1
     return octave * OCTAVE_PARTS + (value * OCTAVE_PARTS >> octave) - OCTAVE_PARTS
 
@@ -49,7 +49,7 @@ def parts_of(histogram: Histogram) -> dict[int, int]:
 
 
 def modes(histogram: Histogram) -> list[int]:
-    """The commonest latency, in ns, of each peak of the histogram, the highest peak first."""
+    """The most common latency, in ns, of each peak of the histogram, the highest peak first."""
     parts = parts_of(histogram)
     total = sum(parts.values())
     peaks = [
@@ -69,12 +69,12 @@ def of(cells: Sequence[Cell], variant: str) -> list[Cell]:
 
 
 def apart(values: Sequence[float]) -> float:
-    """How many times the smallest the largest is."""
+    """The ratio of the largest to the smallest."""
     return ratio(worst(values), worst(values, min))
 
 
 def p99(cell: Cell, by: str, stage: str) -> float:
-    """The 99th percentile of a stage, by what iolat tells apart; NaN if it saw nothing there."""
+    """The 99th percentile of a stage, for one of iolat's groups; NaN if it has nothing there."""
     found = cell.stages_by.get(by, {}).get(stage, Latency())
     return found.p99 if found.histogram else math.nan
 
@@ -86,7 +86,7 @@ def second(cell: Cell) -> int | None:
 
 
 def share(histogram: Histogram, part: int) -> float:
-    """What part of the I/Os lies in that part of an octave."""
+    """The part of the I/Os in that part of an octave."""
     parts = parts_of(histogram)
     return ratio(parts.get(part, 0), sum(parts.values()))
 
@@ -97,7 +97,7 @@ def modes_with_fsync(cells: Sequence[Cell]) -> float:
 
 
 def left_without(cells: Sequence[Cell]) -> float:
-    """What is left, at most, of a scheduler's second mode without fsync; NaN if one has no second mode."""
+    """The largest remainder of a scheduler's second mode without fsync; NaN if one has no second mode."""
 
     def left(cell: Cell, other: Cell) -> float:
         part = second(cell)
@@ -109,7 +109,7 @@ def left_without(cells: Sequence[Cell]) -> float:
 
 
 def writes_in_second(cells: Sequence[Cell]) -> float:
-    """What part of the second mode's I/Os are writes, at least; NaN if a scheduler has no second mode."""
+    """The smallest part of writes in the second mode's I/Os; NaN if a scheduler has no second mode."""
 
     def part(cell: Cell) -> float:
         mode = second(cell)

@@ -14,7 +14,7 @@ fileio() (
 	exec ionice -c 2 -n 0 sysbench fileio --file-num=16 --file-total-size=128M --file-block-size=16384 "$@"
 )
 
-# What runs beside it: a reader of large pieces, whom every scheduler may know to be less urgent.
+# The neighbour: a reader of large pieces, which every scheduler can tell to be less urgent.
 neighbour() {
 	fio --name=neighbour --filename=$files/neighbour --size=64m --direct=1 --ioengine=libaio --rw=randread --bs=64k \
 		--iodepth=16 --prioclass=2 --prio=7 --time_based=1 --runtime="$RUNTIME" --randseed="$SEED" \

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A database's commits and reads beside a neighbour that works through the page cache.
 
-A commit waits for the dirty pages of the neighbour, for its part of the transaction and for what it has left in the
-device's cache. A scheduler that orders requests can't tell which process caused these. `sluice` can: the claims are
-its, beside a copy, and beside the neighbour, on ext4 or XFS, that is worst for what is claimed.
+A commit waits for the neighbour's dirty pages, for its part of the transaction and for its data in the device's cache.
+A scheduler that orders requests can't tell which process caused these; `sluice` can. Its claims are beside a copy, and
+beside the neighbour, on ext4 or XFS, that is worst for the claim.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ DOES = {
     "mapped": "stores to a mapped file, idle class",
     "update": "updates the operating system, idle class",
 }
-"""What the neighbour does, by variant; on ext4, or on XFS where the variant's name ends so."""
+"""The neighbour's work, by variant; on ext4, or on XFS if the variant's name ends in that."""
 FILES = ("tar", "rm", "update")
 """Neighbours whose progress is counted in files, and not in bytes."""
 XFS = "-xfs"
 LEAST = {"ssd": 0.85, "hdd": 0.9}
-"""The part of its commits that the log keeps beside any neighbour, by device."""
+"""The part of its commits that the log keeps beside every neighbour, by device."""
 COLUMNS = ("scheduler", "commits/s", "of alone", "p99 ms", "p99.9", "reads/s", "of alone", "p99 ms")
 
 
@@ -54,14 +54,14 @@ def _worst(
     value: Callable[[Job], float],
     worst: Callable[[Iterable[float]], float],
 ) -> float:
-    """Of a job's values beside each neighbour, relative to those alone, the worst."""
+    """The worst of a job's values beside each neighbour, relative to those alone."""
     variants = (name + system for system in ("", XFS) for name in DOES if name != "update")
     beside = ((find(cells, device, OURS, name), find(cells, device, OURS, _alone(name))) for name in variants)
     return worst(ratio(value(cell.job(job)), value(alone.job(job))) for cell, alone in beside)
 
 
 def judgements() -> Iterator[Judgement]:
-    """What must hold on each device, beside a copy of the idle class, and beside whatever neighbour."""
+    """What must hold on each device, beside a copy of the idle class, and beside any neighbour."""
     for device in DEVICES:
         said = f"{OURS} on {device}, a database beside the neighbour that is worst for it"
         for name, what, sense, limit, job, value in (

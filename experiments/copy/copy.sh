@@ -9,13 +9,13 @@ esac
 mkdir -p /tmp/mnt
 mount "$DEV" /tmp/mnt
 
-# The neighbours. Each but remove has work for longer than is measured.
+# The neighbours. Each but remove has work for longer than the measurement.
 
 copy() {
 	dd if="$DEV" of=/tmp/mnt/copy bs=1M skip=40960 status=none
 }
 
-# mapped: stores to every page of a mapped file.
+# mapped: store to every page of a mapped file.
 mapped() {
 	python3 -c '
 import mmap, os
@@ -58,7 +58,7 @@ for number in range(10**6):
 '
 }
 
-# small_files NUMBER: an archive of so many of 16 KiB.
+# small_files NUMBER: make an archive of NUMBER files of 16 KiB.
 small_files() {
 	mkdir /tmp/small
 	for number in $(seq "$1"); do
@@ -82,7 +82,7 @@ remove)
 mapped) truncate -s 8g /tmp/mnt/mapped ;;
 esac
 
-# far: how far the neighbour has come.
+# far: print the neighbour's progress.
 far() {
 	case $NEIGHBOUR in
 	copy) stat -c %s /tmp/mnt/copy ;;
@@ -92,7 +92,7 @@ far() {
 	esac
 }
 
-# job NAME OPTION…: it leaves the page cache alone; to empty that, fio would make the neighbour's file system durable first.
+# job NAME OPTION…: run fio with the page cache left alone; emptying it would first make the neighbour's file system durable.
 job() (
 	name=$1
 	shift
@@ -104,7 +104,7 @@ job() (
 measure() {
 	begin=
 	if [ -n "$NEIGHBOUR" ]; then
-		# What is started inherits it.
+		# Processes that are started inherit it.
 		# shellcheck disable=SC2086
 		ionice $IONICE -p $$
 		"$NEIGHBOUR" &

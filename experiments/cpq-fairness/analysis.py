@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Section 7.1 of the CPQ paper, which has no figures but the demands: 1000 I/Os of a database wait beside 50 of a web
-server, which without fairness gets 50 of 1050. With 32 of 64 tags for a group, half are the web server's.
+"""Section 7.1 of the CPQ paper: 1000 I/Os of a database wait beside 50 of a web server.
+
+The paper has no figures, only the number of I/Os. Without fairness the web server gets 50 of 1050. With 32 of 64 tags
+for each group, it gets half.
 """
 
 import math
@@ -23,11 +25,11 @@ VARIANTS = {
 }
 AGGRESSORS = ("fork-thread-groups", "fork", "io-uring", "page-cache")
 LATE_S = 1.0
-"""How much later than the others the web server begins, in seconds; they outlive it as long."""
+"""How much later than the others the web server begins, in seconds; the others run on after it as long."""
 WINDOW_S = 0.5
 MOST_CHANGE = 0.1
 UNFAIR_PART = 50 / 1050
-"""What part of the waiting requests the web server has: in the paper, what it gets without fairness."""
+"""The web server's part of the waiting requests, which in the paper is its share without fairness."""
 
 Cells = Sequence[Cell]
 
@@ -48,13 +50,13 @@ def rate(cell: Cell, name: str) -> float:
 
 
 def share(cell: Cell) -> float:
-    """The web server's part of all I/Os of readers while both wait."""
+    """The web server's part of all readers' I/Os while both wait."""
     readers = [job.name for job in cell.jobs if job.name == "web" or _reads(cell, job)]
     return ratio(rate(cell, "web"), sum(rate(cell, name) for name in readers))
 
 
 def _reads(cell: Cell, job: Job) -> bool:
-    """Are the job's I/Os the drive's, one for one? Those of the page cache aren't."""
+    """Whether each of the job's I/Os is one of the drive's; those of the page cache aren't."""
     return job.name == "database" or cell.variant != "page-cache"
 
 
@@ -124,7 +126,7 @@ def _alone() -> Judgement:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """For each variant a table, the web server's share and its p99 over time; and its IOPS in all of them."""
+    """For each variant a table, and the web server's share and p99 over time; and its IOPS in all variants."""
     drawn = [
         _variant(variant, [cell for cell in cells if cell.variant == variant])
         for variant in VARIANTS
@@ -185,7 +187,7 @@ def _quiet(job: Job) -> tuple[int, int, int]:
 
 
 def _windows(cell: Cell) -> Iterator[tuple[float, list[int]]]:
-    """For each half second of the web server's its time, its I/Os and those of the others who read."""
+    """For each half second of the web server its time, its I/Os and those of the other readers."""
     others = [job for job in cell.jobs if job.name != "web" and _reads(cell, job)]
     series = [{window.start_s: window.ios for window in job.series} for job in others]
     for window in cell.job("web").series:

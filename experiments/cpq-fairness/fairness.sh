@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# Section 7.1 of the CPQ paper: a database with 100 queries of 10 I/Os each beside a web server with 10 of 5, and an
-# aggressor on the database's side. Each is a fio of its own, and with that a thread group.
+# Section 7.1 of the CPQ paper: a database with 100 queries of 10 I/Os each beside a web server with 10 of 5, and an aggressor
+# on the database's side. Each is a fio of its own, and so a thread group.
 
-# tenant NAME: this shell and its children are charged to that cgroup from now on; all have the same weight.
+# tenant NAME: charge this shell and its children to that cgroup from now on; all cgroups have the same weight.
 tenant() {
 	mkdir -p "/sys/fs/cgroup/$1"
 	for weight in io.sluice.weight io.bfq.weight; do
@@ -40,7 +40,7 @@ measure() {
 	application database database 100 10 &
 	waited=$!
 	if [ "$WEB" -gt 0 ]; then
-		# It comes when the others are up, and goes before them: while it runs, they wait too.
+		# It starts when the others are running, and ends before them: while it runs, they have requests too.
 		application web web "$WEB" 5 --startdelay=1500ms --runtime=$((RUNTIME - 2)) &
 		waited="$waited $!"
 	fi
@@ -55,6 +55,6 @@ measure() {
 
 [ -z "$CGROUPS" ] || echo +io +memory >/sys/fs/cgroup/cgroup.subtree_control
 [ -z "$UNFAIR" ] || echo 100 >"$Q/iosched/max_tgroup_io_ratio"
-# What is written is to reach the disk while it is measured.
+# Writes must reach the disk during the measurement.
 sysctl -qw vm.dirty_background_bytes=1048576
 watched measure

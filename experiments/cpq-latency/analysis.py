@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables 4 and 5 of the CPQ paper: latency alone and beside background writes, and what a scheduler costs.
+"""Tables 4 and 5 of the CPQ paper: latency alone and beside background writes, and the cost of a scheduler.
 
-The paper's latencies are of its app1; of app2, beside background writes, it gives none.
+The paper's latencies are those of its app1; for app2, beside background writes, it gives none.
 """
 
 import math
@@ -14,9 +14,9 @@ from lab.result import Cell, Latency
 OURS = "cpq"
 RIVAL = "mq-deadline"
 DEVICE = "emmc"
-"""The paper's device, on which it is judged."""
+"""The paper's device, on which the claims are judged."""
 LEAST_GAIN = 6.5
-"""Per cent by which the tail must be shorter beside background writes: the paper's gain alone."""
+"""Per cent by which the tail must be shorter beside background writes: the paper's gain without them."""
 TESTS = {
     "app1": "one application alone",
     "app2": "one application beside background writes",
@@ -34,7 +34,7 @@ Cells = Sequence[Cell]
 
 
 def judgements() -> Sequence[Judgement]:
-    """What must hold on the paper's device, and of the CPU."""
+    """What must hold on the paper's device, and for the CPU."""
     return [*_tails(), *_medians(), *_costs()]
 
 

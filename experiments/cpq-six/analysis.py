@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Table 3 of the CPQ paper: six workloads against mq-deadline, as its appendix has them and as its text does.
+"""Table 3 of the CPQ paper: six workloads against mq-deadline, in the appendix's version and in the text's.
 
-The paper's figures are those of its kernel 6.1 on a 32 GB eMMC of an RK3588. Its mean of +1.86 % is not what its table
-gives, which is +1.7 %; the claim is held against the larger figure.
+The paper's figures are those of its kernel 6.1 on a 32 GB eMMC of an RK3588. It states a mean of +1.86 %, but its
+table gives +1.7 %; the claim is held against the larger figure.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +15,10 @@ from lab.result import Cell
 OURS = "cpq"
 RIVAL = "mq-deadline"
 DEVICE = "emmc"
-"""The paper's device, on which it is judged."""
+"""The paper's device, on which the claims are judged."""
 TEXT = "-text"
 LEAST_ALONE = 0.995
-"""Where one application is alone no elevator can do more than its own CPU cost."""
+"""If an application runs alone, no elevator can gain more than its own CPU cost."""
 LEAST_CONTENDED = 1.04
 LEAST_MEAN = 1.86
 """Per cent."""
@@ -26,8 +26,10 @@ LEAST_MEAN = 1.86
 
 @dataclass(frozen=True)
 class Workload:
-    """A test of the paper: its title, the fio job that is counted, IOPS under CPQ and mq-deadline; is it contended, as
-    the appendix has it and as the text does?"""
+    """A test of the paper: its title, the fio job that is counted, and IOPS under CPQ and mq-deadline.
+
+    The last two fields say whether it is contended in the appendix's version and in the text's.
+    """
 
     title: str
     job: str
@@ -53,7 +55,7 @@ def iops(cells: Cells, device: str, scheduler: str, variant: str) -> float:
 
 
 def against(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """IOPS over those under mq-deadline."""
+    """IOPS as a ratio to those under mq-deadline."""
     return ratio(iops(cells, device, scheduler, variant), iops(cells, device, RIVAL, variant))
 
 
@@ -103,7 +105,7 @@ def _mean(suffix: str) -> Callable[[Cells], float]:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """Table 3, what the background of the contended tests got, and bars, for each device."""
+    """For each device Table 3, the background's throughput in the contended tests, and bars."""
     drawn = []
     for device in dict.fromkeys(cell.device for cell in cells):
         here = [cell for cell in cells if cell.device == device]
@@ -173,7 +175,7 @@ def _or_dash(text: Callable[[], str]) -> str:
 
 
 def _beside(device: str, cells: Cells) -> Iterator[Figure]:
-    """What the jobs beside the counted ones got, in MB/s: the price of what these gain."""
+    """The throughput of the jobs beside the counted ones, in MB/s: the price of the gains."""
     pairs = {cell.variant: cell.jobs[1].name for cell in cells if len(cell.jobs) > 1}
     if not pairs:
         return

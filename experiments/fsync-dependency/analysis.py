@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 5 of the split-level paper: how long the fsync of one block takes, by how much a neighbour's fsync flushes. The
-paper shows it with Block-Deadline, all of whose deadlines are 20 ms, and prints no numbers. This asks whether the
-problem is still there, which is nothing to hold: the answer is a table. Split-Deadline, not AFQ, is the remedy.
+"""Fig 5 of the split-level paper: the duration of an fsync of one block, by the size of a neighbour's fsync.
+
+The paper shows it with Block-Deadline, all of whose deadlines are 20 ms, and prints no numbers. The experiment asks
+whether the problem still exists. That is no claim: the answer is a table. The remedy is Split-Deadline, not AFQ.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from lab.result import Cell
 
 DEVICES = ("hdd", "ssd")
 SIZES = {"alone": 0, "16k": 16, "64k": 64, "256k": 256, "1m": 1024, "4m": 4096}
-"""KiB that the neighbour writes before his fsync."""
+"""KiB that the neighbour writes before its fsync."""
 LEAST, LARGEST = "16k", "4m"
 SYSTEMS = {
     "": "ext4",
@@ -21,7 +22,7 @@ SYSTEMS = {
     "-xfs": "XFS",
 }
 GROWS = 2.0
-"""From so many times as long on, beside the largest writes, the fsync depends on the neighbour."""
+"""If the fsync takes this many times as long beside the largest writes, it depends on the neighbour."""
 DEADLINE_MS = 20.0
 
 Cells = Sequence[Cell]
@@ -33,17 +34,17 @@ def fsync_ms(cells: Cells, device: str, scheduler: str, variant: str) -> float:
 
 
 def growth(cells: Cells, device: str, scheduler: str, system: str) -> float:
-    """How many times as long the fsync takes beside the largest writes as beside the smallest."""
+    """The ratio of the fsync's duration beside the largest writes to that beside the smallest."""
     return ratio(*(fsync_ms(cells, device, scheduler, f"{size}{system}") for size in (LARGEST, LEAST)))
 
 
 def judgements() -> Sequence[Judgement]:
-    """None: what is asked is how the kernel is."""
+    """None: the question is how the kernel behaves."""
     return []
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """For each device the curve of the paper, and the table for all file systems."""
+    """For each device the paper's curve, and the table for all file systems."""
     return [
         _device(device, [cell for cell in cells if cell.device == device])
         for device in DEVICES
@@ -65,7 +66,7 @@ def _device(device: str, cells: Cells) -> Figure:
 
 
 def _answers(cells: Cells, device: str) -> Table:
-    """Where the problem of 2015 is still there."""
+    """The cases in which the problem of 2015 still exists."""
     rows = []
     for system, text in SYSTEMS.items():
         for scheduler in dict.fromkeys(cell.scheduler for cell in cells):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# One appends 4 KiB and makes it durable, again and again; beside it another one writes N bytes to random places of a new
-# file of 4 GiB, 4 KiB each, and makes them durable.
+# One process appends 4 KiB and makes it durable, again and again. Beside it another one writes N bytes to random places of a
+# new file of 4 GiB, 4 KiB each, and makes them durable.
 if [ "$FS" = xfs ]; then
 	mkfs.xfs -q -K "$DEV"
 	mkdir -p /tmp/mnt
@@ -23,7 +23,7 @@ job() (
 		--output-format=json+ --output="/out/fio-$name.json" "$@"
 )
 
-# What N has of 4 KiB blocks.
+# The number of 4 KiB blocks in N.
 blocks() {
 	case $1 in
 	*m) echo $((${1%m} * 256)) ;;

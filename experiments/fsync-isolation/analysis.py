@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 12 of the split-level paper: a small fsync's latency, and a big one's, each beside its deadline.
+"""Fig 12 of the split-level paper: latencies of a small and of a big process's fsyncs, each beside its deadline.
 
-The paper's Figure 12 has no numbers but the deadlines, which both keep about, and a Block-Deadline that is an order of
-magnitude later.
+The paper's Figure 12 has no numbers except the deadlines. Both processes about keep theirs, and Block-Deadline is
+later by an order of magnitude.
 """
 
 import math
@@ -16,21 +16,21 @@ from lab.result import Cell
 
 OURS, PDFLUSH, RIVAL = "split-deadline", "split-pdflush", "mq-deadline"
 DEADLINES_MS = {"hdd": (100.0, 6000.0), "ssd": (3.0, 100.0)}
-"""The small one's and the big one's: Table 3."""
+"""The deadlines of the small and of the big process: Table 3."""
 SYSTEMS = {"ext4": "ext4", "ext4-dioread-lock": "ext4, dioread_lock", "xfs": "XFS"}
 WRITEBACK = "ext4-writeback"
 BESIDE = {**SYSTEMS, WRITEBACK: "ext4, no fsyncs"}
-"""What the small one must be in time beside."""
+"""The loads beside which the small process must keep its deadline."""
 LATE = 1.2
-"""How many times its deadline the small one's 99th percentile may be."""
+"""The limit for the small process's 99th percentile, as a multiple of its deadline."""
 BEYOND = 1.5
-"""How many times what it takes alone, where that is longer than the deadline."""
+"""The limit as a multiple of its duration alone, where that is longer than the deadline."""
 TIMES = 5.0
 """How many times later the rival is."""
 COMPARED = 90
-"""The percentile at which the rival is: its small fsyncs beside big ones are 100 to 250 in a run."""
+"""The percentile for the comparison with the rival: a run has 100 to 250 small fsyncs beside big ones."""
 LEAST_BEYOND = 10
-"""How many fsyncs of a run lie beyond a percentile, at least, if it says something."""
+"""The least number of fsyncs of a run beyond a percentile, if the percentile is to mean something."""
 
 Cells = Sequence[Cell]
 
@@ -79,21 +79,23 @@ def _most(device: str) -> str:
 
 
 def small_ms(cells: Cells, device: str, scheduler: str, variant: str, percent: int = 99) -> float:
-    """A percentile of the small fsyncs; beside big ones, of those that were there while one of them was. NaN if too few
-    lie beyond it."""
+    """A percentile of the small fsyncs, in ms; NaN if too few lie beyond it.
+
+    Beside big fsyncs only those small ones count that were under way while a big one was.
+    """
     times = find(cells, device, scheduler, variant).job("small").sync.histogram
     beyond = sum(count for _, count in times) * (100 - percent) / 100
     return fio.percentile(times, percent) / 1e6 if beyond >= LEAST_BEYOND else math.nan
 
 
 def most_ms(cells: Cells, device: str) -> float:
-    """What the small one's p99 may be: by its deadline, or by what it takes alone if that is longer."""
+    """The limit for the small process's p99: by its deadline, or by its duration alone if that is longer."""
     deadline, alone = DEADLINES_MS[device][0], small_ms(cells, device, OURS, "alone")
     return BEYOND * alone if alone > deadline else LATE * deadline
 
 
 def lateness(cells: Cells, device: str, system: str, scheduler: str = OURS) -> float:
-    """The small one's p99, as a part of what it may be."""
+    """The small process's p99, as a part of its limit."""
     return ratio(small_ms(cells, device, scheduler, system), most_ms(cells, device))
 
 

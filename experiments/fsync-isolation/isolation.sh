@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# A appends 4 KiB and makes it durable, again and again; beside it, if BIG isn't empty, B from time to time writes 1024
-# blocks to random places of a file of 2 GiB, and makes them durable (fsync) or leaves them to the kernel (writeback).
-# Each has the paper's deadline (Table 3).
+# A appends 4 KiB and makes it durable, again and again. Beside it, if BIG isn't empty, B from time to time writes 1024 blocks
+# to random places of a file of 2 GiB. It makes them durable (fsync) or leaves them to the kernel (writeback). Each has the
+# paper's deadline (Table 3).
 if [ "$FS" = xfs ]; then
 	mkfs.xfs -q -K -d size=24g "$DEV"
 	mkdir -p /tmp/mnt
@@ -10,7 +10,7 @@ if [ "$FS" = xfs ]; then
 	fallocate -l 2g /tmp/mnt/f0
 	inode=$(stat -c %i /tmp/mnt/f0)
 	umount /tmp/mnt
-	# What is allocated and not written would be converted, a block at a time. ext4's mkfs can call it written, here the
+	# Blocks that are allocated but unwritten would be converted one at a time. ext4's mkfs can mark them written; here the
 	# debugger does.
 	extents=$(xfs_db -r -c "inode $inode" -c "print core.nextents" "$DEV" | sed 's/.* = //')
 	for extent in $(seq 0 $((extents - 1))); do
@@ -23,13 +23,13 @@ else
 fi
 filefrag /tmp/mnt/f0 >/dev/null
 
-# A disk's bursts leave it time between them; so do those of flash.
+# Between bursts a disk gets time to recover, and so does flash.
 if [ "$(cat "$Q/rotational")" = 1 ]; then
 	period=10 small=100000 big=6000000
 else
 	period=2 small=3000 big=100000
 fi
-# What is left to the kernel it writes after a second.
+# The kernel writes the data that is left to it after a second.
 if [ "$BIG" = writeback ]; then
 	sysctl -qw vm.dirty_expire_centisecs=100 vm.dirty_writeback_centisecs=50
 fi
@@ -40,8 +40,8 @@ if [ -e "$G/a/io.sluice.deadline" ]; then
 	echo fsync=$big >"$G/b/io.sluice.deadline"
 fi
 
-# fio writes no bursts, nor does it say when an fsync was, so this leaves what fio would: of A's fsyncs, if B has some, those
-# that were beside one of B's.
+# fio can't write bursts, nor report the time of an fsync, so this writes the same files as fio would. If B makes fsyncs, only
+# those of A's fsyncs are counted that were under way beside one of B's.
 measure() {
 	python3 - "$RUNTIME" "$period" "$SEED" "$BIG" "$G" <<-'END'
 		import collections, json, os, random, sys, time

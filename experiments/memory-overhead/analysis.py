@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 10 of the split-level paper: what the framework keeps in memory, as a part of the machine's."""
+"""Fig 10 of the split-level paper: the framework's memory, as a part of the machine's."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ Cells = Sequence[Cell]
 
 
 def part(cell: Cell, reading: str) -> float:
-    """What part of the memory the framework keeps; NaN if it keeps none, which is no framework."""
+    """The part of the memory that the framework uses; NaN if it uses none, as then there is no framework."""
     kept = cell.readings.get(reading, 0)
     return ratio(kept, cell.readings.get("ram-bytes", 0)) if kept else math.nan
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# What a worker of HDFS does when blocks come in: eight writers, each of files of 64 MiB one after the other. Ten times a
-# second the framework says how many bytes it keeps.
+# The load of an HDFS worker that receives blocks: eight writers, each of files of 64 MiB one after the other. Ten times a
+# second the framework's memory is read, in bytes.
 memory=/sys/kernel/debug/split/memory
 large_files 1 1m
 sysctl -qw vm.dirty_ratio="$RATIO" vm.dirty_background_ratio=$((RATIO / 2))
 [ ! -e ${memory%/*} ] || [ -e $memory ] || fail "split does not say how many bytes it keeps: there is no $memory"
 
-# Sets kept: how many bytes it keeps; none where there is no framework.
+# Sets kept: the bytes that the framework uses; nothing if there is no framework.
 look() {
 	kept=0
 	[ ! -e $memory ] || while read -r name value; do
@@ -15,7 +15,7 @@ look() {
 	done <$memory
 }
 
-# Looks until the file /tmp/done is there.
+# Reads it until the file /tmp/done is there.
 look_on() {
 	count=0 sum=0 most=0
 	until [ -e /tmp/done ]; do

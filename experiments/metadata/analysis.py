@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 17 of the split-level paper: a reader beside one who makes empty files, durable one by one, at a rate.
+"""Fig 17 of the split-level paper: a reader beside a process that makes empty files, each durable, at a rate.
 
-All that this costs is metadata and the journal, which kernel threads write. The paper's Split-Token knew for whom on
-ext4 and not on XFS, where the reader suffered; ours must on both. The paper prints no numbers.
+The whole cost of this is metadata and the journal, which kernel threads write. The paper's Split-Token knew their
+cause on ext4 and not on XFS, where the reader suffered; ours must know it on both. The paper prints no numbers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,11 +18,11 @@ SYSTEMS = {"ext4": "ext4", "xfs": "XFS"}
 SLEEPS = (0, 1, 10, 100)
 """ms between two files."""
 RATE = 1e6
-"""The neighbour's, normalised bytes a second."""
+"""The neighbour's rate, in normalised bytes a second."""
 MOST = 0.05
 """How far the reader's throughput may be from its target, as a part of that."""
 USED = 0.9
-"""The least part of its rate that the neighbour uses: a file costs more than what comes in between two of them."""
+"""The least part of its rate that the neighbour uses: a file costs more than the rate gives between two files."""
 PLOTS = (("unthrottled", "A's throughput", "MB/s"), ("throttled", "B's files", "files a second"))
 
 Cells = Sequence[Cell]
@@ -65,7 +65,7 @@ def off(cells: Cells, device: str, scheduler: str, variant: str) -> float:
 
 
 def farthest(cells: Cells, device: str, scheduler: str, system: str) -> float:
-    """How far it is from that at most; Missing if a sleep was not measured."""
+    """The largest such distance; Missing if a sleep was not measured."""
     return worst(abs(off(cells, device, scheduler, f"{system}-{sleep}ms")) for sleep in SLEEPS)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 9 of the split-level paper: what a policy that decides nothing costs, in instructions, beside the same elevator
-without the framework. The paper shows throughput on an SSD, with "no noticeable time overhead" at 1 to 100 threads.
+"""Fig 9 of the split-level paper: the cost of a policy that decides nothing, in instructions.
+
+It is compared with the same elevator without the framework. The paper shows throughput on an SSD, with "no noticeable
+time overhead" at 1 to 100 threads.
 """
 
 import math
@@ -26,7 +28,7 @@ MOST_WRITE = 450
 MOST_WRITEBACK = 300
 READING = "writeback-instructions-per-page"
 SLICE_NS = 500_000
-"""A write that took this long was preempted: its process waited for another one's slice, which is 0.7 ms at least."""
+"""A write of this duration was preempted: its process waited for another one's slice, which is at least 0.7 ms."""
 
 Cells = Sequence[Cell]
 
@@ -42,13 +44,13 @@ def cost(cells: Cells, scheduler: str, load: str, processes: int) -> float:
 
 
 def undisturbed(histogram: Histogram) -> float:
-    """The mean of all that were not preempted: in the others there are other processes' instructions."""
+    """The mean of the writes that were not preempted: the others include other processes' instructions."""
     kept = [(value, count) for value, count in histogram if value < SLICE_NS]
     return ratio(sum(value * count for value, count in kept), sum(count for _, count in kept))
 
 
 def added(cells: Cells, load: str, processes: int) -> float:
-    """How many instructions the framework adds to an I/O; NaN if there was none."""
+    """The instructions that the framework adds to an I/O; NaN if there was none."""
     ours, base = (cost(cells, scheduler, load, processes) for scheduler in (OURS, BASE))
     return ours - base if ours and base else math.nan
 
@@ -80,7 +82,7 @@ def judgements() -> Iterator[Judgement]:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """Instructions by number of processes, and what is added to those without the framework."""
+    """Instructions by number of processes, and the addition to those without the framework."""
     text = (
         "Guest instructions per I/O on null_blk, which completes inside the submission: the CPU alone is the limit, "
         "and one instruction takes one nanosecond. A read includes fio's own, a write is the system call, of those "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# Processes read 4 KiB from a file past the page cache, or each writes its part of 250 MiB once, which makes clean pages
-# dirty and no more: nothing is written back before all are done, and that is measured by itself.
+# Processes read 4 KiB from a file past the page cache, or each writes its part of 250 MiB once. The writes only make clean
+# pages dirty: nothing is written back before all are done, and writeback is measured separately.
 pages=64000
 large_files 1 1g
 sysctl -qw vm.dirty_background_bytes=$((680 << 20)) vm.dirty_bytes=$((700 << 20))
@@ -12,7 +12,7 @@ load_with() {
 		--randseed="$SEED" --lat_percentiles=1 --clat_percentiles=1 --output-format=json+ --output=/out/fio.json "$@"
 }
 
-# The clock counts instructions, in all but the few of starting sync.
+# The clock counts instructions, all of them but the few that start sync.
 write_back() {
 	before=$(date +%s%N)
 	sync -f /tmp/mnt

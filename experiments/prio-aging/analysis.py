@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Judges and draws what the share of the lower ranks costs the highest one and gives to the others."""
+"""Judges and draws the cost of the lower ranks' share for the highest rank, and its gain for the others."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from lab.result import Cell
 
 OURS, DEVICE, KNOB = "mq-prio", "ssd", "low_share"
 SETTINGS = (1, 2, 4, 8, 16, 32)
-"""The experiment's, in %."""
+"""The experiment's settings, in %."""
 MIXES = {"be-levels": "best effort 1 beside best effort 7", "classes": "real time beside idle"}
 
 Cells = Sequence[Cell]
@@ -47,7 +47,7 @@ def _setting(cell: Cell) -> int:
 
 
 def _alone(cells: Cells, job: str, variant: str) -> float:
-    """IOPS of a job that has the disk for itself, the best at any setting."""
+    """IOPS of a job that runs alone, the best at any setting."""
     return worst(cell.job(job).iops for cell in _swept(cells, variant))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Judges and draws the database-beside-backup mix, for whichever devices it was run on.
+"""Judges and draws the database-beside-backup mix, for all devices on which it was run.
 
-The paper's figures are those of "Implement and Evaluate a Custom Disk Scheduler", Tables III
-and IV: a virtual machine with Linux 6.5, an unknown disk, fio 3.28, one run of 15 seconds.
+The paper's figures are those of "Implement and Evaluate a Custom Disk Scheduler", Tables III and IV: a virtual machine
+with Linux 6.5, an unknown disk, fio 3.28, one run of 15 seconds.
 """
 
 import math
@@ -14,7 +14,7 @@ from lab.result import Cell, Job
 
 OURS = "mq-prio"
 BLIND = ("none", "mq-deadline", "mq-deadline-tuned", "kyber")
-"""Baselines that don't know the eight levels of a class."""
+"""Baselines that ignore the eight levels of a class."""
 MIXES = {
     "be-levels": "best effort 1 beside best effort 7",
     "classes": "real time beside idle",
@@ -50,7 +50,7 @@ def judgements() -> Sequence[Judgement]:
 
 
 def _p99(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """The database's; NaN if it did nothing."""
+    """The database's p99; NaN if it did nothing."""
     job = find(cells, device, scheduler, variant).job("database")
     return job.lat.p99 if job.ios else math.nan
 
@@ -66,7 +66,7 @@ def _separation(device: str) -> Measure:
 
 
 def _against(device: str, variant: str, rivals: Sequence[str]) -> Measure:
-    """Our p99 over that of the best of the rivals."""
+    """Our p99, relative to that of the best rival."""
     return lambda cells: ratio(
         _p99(cells, device, OURS, variant), worst((_p99(cells, device, rival, variant) for rival in rivals), min)
     )
@@ -79,28 +79,30 @@ def _low_against(device: str, variant: str, rival: str) -> Measure:
 
 
 def _against_solo(device: str, variant: str) -> Measure:
-    """Our p99 over the lower of what the database sees alone, under no scheduler and under ours."""
+    """Our p99, relative to the database's lower one alone, under no scheduler or under ours."""
     return lambda cells: ratio(
         _p99(cells, device, OURS, variant), worst((_p99(cells, device, name, "solo") for name in ("none", OURS)), min)
     )
 
 
 def _stated(cells: Cells, device: str) -> float:
-    """The backup's stated share in IOPS: of what it gets alone, low_share per cent."""
+    """The backup's stated share in IOPS: low_share per cent of its IOPS alone."""
     alone = find(cells, device, OURS, "solo-backup")
     return alone.job("backup").iops * float(alone.settings.get("iosched/low_share", "nan")) / 100
 
 
 def _share(device: str) -> Measure:
-    """The least that the backup gets of its stated share."""
+    """The backup's least IOPS, relative to its stated share."""
     return lambda cells: worst(
         (ratio(_iops(cells, device, OURS, mix, "backup"), _stated(cells, device)) for mix in READING), min
     )
 
 
 def _oldest(device: str) -> Measure:
-    """The longest that a request of the backup took, over its bound: those in front of it at the stated rate, and a
-    period."""
+    """The longest duration of a backup request, relative to its bound.
+
+    The bound is the time of the requests before it at the stated rate, and a period.
+    """
 
     def measure(cells: Cells) -> float:
         bound = ratio(BACKUPS_IN_FLIGHT, _stated(cells, device)) + LONGEST_PERIOD_S
@@ -246,7 +248,7 @@ def figures(cells: Cells) -> list[Figure]:
 
 
 def _opening(devices: Sequence[str], cells: Cells) -> Iterator[Figure]:
-    """The paper's mix on the first device, at a glance: what the database keeps, and what the backup still moves."""
+    """The paper's mix on the first device, in short: what the database keeps, and the backup's progress."""
     device = next((name for name in devices if _having(_on(name, cells), "be-levels", "backup")), "")
     shown = [cell for cell in _on(device, cells) if cell.variant == "be-levels"]
     if not shown:
@@ -286,7 +288,7 @@ def _on(device: str, cells: Cells) -> list[Cell]:
 
 
 def _kept(cell: Cell, alone: Job) -> str:
-    """What the database keeps under a scheduler, in a sentence."""
+    """The part that the database keeps under a scheduler, in a sentence."""
     job = cell.job("database")
     speed, tail = number(ratio(job.iops, alone.iops) * 100), number(ratio(job.lat.p99, alone.lat.p99))
     return (
@@ -296,7 +298,7 @@ def _kept(cell: Cell, alone: Job) -> str:
 
 
 def _across(devices: Sequence[str], cells: Cells) -> Figure:
-    """Each scheduler on every device, against what the database gets alone there."""
+    """Each scheduler on every device, relative to the database alone there."""
     schedulers = list(dict.fromkeys(cell.scheduler for cell in cells if cell.variant in MIXES))
     columns = ("scheduler", *(f"{device} {column}" for device in devices for column in ("IOPS %", "p99 ×", "backup")))
     panels = tuple(
@@ -338,7 +340,7 @@ def _against_alone(cells: Cells, device: str, scheduler: str, mix: str) -> tuple
 
 
 def _label(cell: Cell) -> str:
-    """The scheduler, with its tunables where they were set."""
+    """The scheduler, with its tunables if they were set."""
     return " ".join([cell.scheduler, *(f"{name}={value}" for name, value in sorted(cell.tunables.items()))])
 
 
@@ -598,7 +600,7 @@ def _cpu_table(cells: Cells, shown: Cells) -> Iterator[Table]:
 
 
 def _alone_figure(cells: Cells) -> Figure:
-    """What a job loses that has the device for itself; without panels if it was not measured."""
+    """The loss of a job that runs alone; without panels if it was not measured."""
     shown = [cell for cell in cells if cell.variant == "alone-high-1"]
     try:
         rows = tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Judges and draws three ranks on one drive: of what each does alone, how much has it beside the others?"""
+"""Judges and draws three ranks on one drive: each rank's IOPS beside the others, relative to those alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def judgements() -> Sequence[Judgement]:
 
 
 def figures(cells: Sequence[Cell]) -> list[Figure]:
-    """A table of each rank's part, of the schedulers that have all cells."""
+    """A table of each rank's part, for the schedulers with all cells."""
     there = {(cell.scheduler, cell.variant) for cell in cells}
     schedulers = [
         name for name, variant in sorted(there) if variant == "all" and all((name, rank) in there for rank in RANKS)

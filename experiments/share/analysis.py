@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Judges and draws a lower rank's share beside an urgent one, of what the lower rank does alone."""
+"""Judges and draws a lower rank's share beside an urgent one, relative to the lower rank alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOWER = tuple(f"{kind}-{size}" for kind in ("read", "write") for size in ("4k", 
 
 
 def share(cells: Sequence[Cell], device: str, urgent: str, lower: str) -> float:
-    """The lower rank's IOPS beside the urgent one, of its IOPS alone, relative to low_share."""
+    """The lower rank's IOPS beside the urgent one as a part of its IOPS alone, relative to low_share."""
     beside = find(cells, device, OURS, f"{urgent}-{lower}")
     alone = find(cells, device, OURS, f"alone-{lower}").job("lower").iops
     return ratio(100 * beside.job("lower").iops, alone * int(beside.settings["iosched/low_share"]))
@@ -53,7 +53,7 @@ def _of(device: str) -> Iterator[Judgement]:
 
 
 def figures(cells: Sequence[Cell]) -> list[Figure]:
-    """A table for each device of which all cells are there."""
+    """A table for each device with all cells."""
     there = {(cell.device, cell.variant) for cell in cells}
     wanted = [f"{urgent}-{lower}" for urgent in ("alone", *URGENT) for lower in LOWER]
     tables = []

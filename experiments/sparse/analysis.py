@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Judges and draws a sparse reader beside a backup: its latency, and what that costs the backup."""
+"""Judges and draws a sparse reader beside a backup: its latency, and the cost for the backup."""
 
 from __future__ import annotations
 

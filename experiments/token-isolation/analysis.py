@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Figs 6, 13 and 16 of the split-level paper: how a reader's throughput varies with what a throttled neighbour does.
+"""Figs 6, 13 and 16 of the split-level paper: a reader's throughput beside different loads of a throttled neighbour.
 
-The neighbour costs the reader what its rate is, if it is kept: then all 14 workloads leave the reader the same. What
-the neighbour has of its rate is what the scheduler charged it.
+If the rate is kept, it is the neighbour's cost for the reader, and all 14 workloads leave the reader the same
+throughput. The neighbour's use of its rate is what the scheduler charged it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from lab.result import Cell
 
 OURS, RIVAL = "split-token", "scs-token"
 LIMITS = {"io.max": "-io-max", "io.cost": "-io-cost"}
-"""mq-deadline with what the kernel has of its own: how its variants end."""
+"""mq-deadline with the kernel's own limits: the suffixes of its variants."""
 DEVICES = ("hdd", "ssd")
 SIZES = {"4k": 4, "16k": 16, "64k": 64, "256k": 256, "1m": 1024, "4m": 4096, "16m": 16384}
-"""KiB that the neighbour reads or writes in sequence before it goes elsewhere."""
+"""KiB that the neighbour reads or writes in sequence before it moves to another place."""
 WORKLOADS = tuple(f"{operation}-{size}" for operation in ("read", "write") for size in SIZES)
 SYSTEMS = {"": "ext4", "-xfs": "XFS"}
 MOST = {"": 0.035, "-xfs": 0.05}
@@ -26,9 +26,9 @@ MOST = {"": 0.035, "-xfs": 0.05}
 USED = 0.9
 """The least part of its rate that the neighbour uses: it always has more to do."""
 RATE = 1e7
-"""The neighbour's, normalised bytes a second."""
+"""The neighbour's rate, in normalised bytes a second."""
 LEAST = 4.0
-"""How many times the rival's deviation is ours."""
+"""The least ratio of the rival's deviation to ours."""
 SOLO = 138.0
 """Section 5.3: MB/s of the paper's reader alone."""
 PAPER = {(RIVAL, ""): 41.0, (OURS, ""): 7.0, (OURS, "-xfs"): 12.8}
@@ -102,7 +102,7 @@ def _alone(cells: Cells, device: str, scheduler: str, system: str) -> float:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """For each device how far the workloads are apart, and the paper's curves for each scheduler."""
+    """For each device the spread of the workloads, and the paper's curves for each scheduler."""
     return [
         _device(device, [cell for cell in cells if cell.device == device])
         for device in DEVICES
@@ -135,7 +135,7 @@ def _measured(cells: Cells, scheduler: str, system: str) -> bool:
 
 
 def _rate(cells: Cells, device: str, scheduler: str, variant: str, job: str) -> float | None:
-    """MB/s of a job, if it was measured."""
+    """MB/s of a job; None if it was not measured."""
     try:
         return _beside(cells, device, scheduler, variant).job(job).bytes_per_s / 1e6
     except Missing:
@@ -154,7 +154,7 @@ def _spread(cells: Cells, device: str, kinds: Sequence[tuple[str, str]]) -> Tabl
         rows.append((SYSTEMS[system], scheduler, *map(number, values)))
     ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
     for (scheduler, system), value in PAPER.items():
-        # Section 2.3.3 says between what its reader is with SCS-Token.
+        # Section 2.3.3 gives the limits of the reader's throughput with SCS-Token.
         ends = ("25", "125") if scheduler == RIVAL else ("–", "–")
         part = number(value / SOLO * 100)
         rows.append((SYSTEMS[system], f"paper: {scheduler}", number(SOLO), "–", *ends, number(value), part))

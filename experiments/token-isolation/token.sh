@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# A reads a large file from its beginning on. Beside it, unless LOAD is empty, B: in a cgroup of its own, which has the
-# rate RATE, does what LOAD says to another one. Of 8 GiB: A never comes to the end, and what B does is far apart.
+# A reads a large file from its beginning on. Beside it, unless LOAD is empty, B runs LOAD on another file, in a cgroup of its
+# own with the rate RATE. The files have 8 GiB: A never reaches the end, and B's places are far apart.
 if [ "$FS" = xfs ]; then
 	mkfs.xfs -q -K -d size=24g "$DEV"
 	mkdir -p /tmp/mnt
@@ -10,7 +10,8 @@ if [ "$FS" = xfs ]; then
 	fallocate -l 8g /tmp/mnt/f1
 	inodes=$(stat -c %i /tmp/mnt/f0 /tmp/mnt/f1)
 	umount /tmp/mnt
-	# What XFS takes for unwritten it reads without the disk. ext4's mkfs can call it written, here the debugger does.
+	# XFS reads extents that it counts as unwritten without the disk. ext4's mkfs can mark them written; here the debugger
+	# does.
 	for inode in $inodes; do
 		extents=$(xfs_db -r -c "inode $inode" -c "print core.nextents" "$DEV" | sed 's/.* = //')
 		for extent in $(seq 0 $((extents - 1))); do
@@ -21,12 +22,12 @@ if [ "$FS" = xfs ]; then
 else
 	large_files 2 8g
 fi
-# Where the files lie is known before: who needs it first would wait for it, and pay.
+# The places of the files are read before: the first process that needs them would wait for them, and pay.
 filefrag /tmp/mnt/f0 /tmp/mnt/f1 >/dev/null
 
-# After 30 s, as by default, a short run would end before anything that B writes goes to the disk. What he has in memory
-# must not; but of what may be dirty, a disk that has had few writes has so small a part that the kernel would write it all:
-# the least part that it can be given counts only as far as it has written at the speed of the others.
+# After 30 s, the default, a short run would end before any of B's writes goes to the disk. B's data in memory must not go
+# there. But a disk with few writes so far gets so small a part of the dirty limit that the kernel would write all of that data.
+# The disk's least part, min_ratio, is scaled by its write speed relative to that of all disks.
 if [ -z "$MEMORY" ]; then
 	echo 100 >/proc/sys/vm/dirty_expire_centisecs
 	echo 50 >/proc/sys/vm/dirty_writeback_centisecs
@@ -38,14 +39,14 @@ fi
 DRIVE=/sys/kernel/config/simdisk/d0
 BUCKETS=/sys/kernel/debug/block/${DEV#/dev/}/sched/buckets
 weights
-# By its memory cgroup the kernel's own limits know who made a page dirty.
+# With a memory cgroup the kernel's own limits know which process made a page dirty.
 [ -z "$LIMIT" ] || echo +memory >"$G/cgroup.subtree_control"
 mkdir "$G/a" "$G/b"
-# An account of its own, before it has a rate: what is dirty by then would be somebody else's.
+# An account of its own, before it has a rate: data that is dirty by then would be charged to another account.
 [ ! -e "$G/b/io.sluice.weight" ] || echo 100 >"$G/b/io.sluice.weight"
 
-# share RATE: io.cost has no rates but weights: B's is so much of what the disk can, and A has a cgroup as well. What it can
-# is said with the figures by which the split framework knows drives of its kind, as much slower as this one is made.
+# share RATE: io.cost has no rates but weights. B's is the part of RATE in the disk's speed, and A has a cgroup as well. The
+# speed is computed from the figures that the split framework has for drives of this kind, divided by the drive's slowdown.
 share() {
 	slowdown=$(cat "$DRIVE/slowdown")
 	set -- "$1" 126000000 30000 76 126000000 30000 76
@@ -60,7 +61,7 @@ share() {
 	echo "default $((10000 - weight))" >"$G/a/io.weight"
 }
 
-# limit RATE: B's, where something keeps to it.
+# limit RATE: set B's rate, where something limits it.
 limit() {
 	case "$LIMIT $1 $(cat "$Q/scheduler")" in
 	"io.cost max "*) echo "$(cat "$Q/../dev") enable=0" >"$G/io.cost.qos" ;;
@@ -87,8 +88,8 @@ job() {
 	exec "$@"
 }
 
-# creates SECONDS MILLISECONDS: make empty files, each durable before the next, with a pause between. fio has nothing that
-# does, so this leaves what fio would.
+# creates SECONDS MILLISECONDS: make empty files, each durable before the next, with a pause between. fio can't do that, so this
+# writes the same files as fio would.
 creates() {
 	in_b nice -n "$NICE" python3 - "$@" <<-'END'
 		import collections, json, os, sys, time
@@ -114,7 +115,7 @@ creates() {
 	END
 }
 
-# B begins with A, so that what it does is steady when A is measured, WARM seconds later.
+# B begins with A, so that B's work is steady when A is measured, WARM seconds later.
 throttled() {
 	length=$((WARM + RUNTIME))
 	case $LOAD in
@@ -134,7 +135,7 @@ milliseconds() {
 	echo $(($(date +%s%N) / 1000000))
 }
 
-# bucket: of B, its tokens and what it was charged; nothing before B's first I/O.
+# bucket: B's tokens and charge; nothing before B's first I/O.
 bucket() {
 	awk -v cgroup="$(stat -c %i "$G/b")" '$1 == cgroup { print $3, $4 }' "$BUCKETS"
 }
@@ -148,8 +149,8 @@ note_begin() {
 	milliseconds >/tmp/begun
 }
 
-# account: what B has paid for, normalised bytes a second from its first I/O to its end. A debt isn't paid yet; data that
-# is dirty is charged when it is written.
+# account: the normalised bytes a second that B has paid for, from its first I/O to its end. A debt isn't paid yet; dirty data
+# is charged when it is written.
 account() {
 	[ -n "$(bucket)" ] || return 0
 	[ -e /tmp/ended ] || milliseconds >/tmp/ended
@@ -172,15 +173,15 @@ measure() {
 	b=$!
 	[ -z "$accounted" ] || note_begin &
 	(job unthrottled a --filename=/tmp/mnt/f0 --size=8g --rw=read --bs=128k --ramp_time="$WARM" --runtime="$RUNTIME")
-	# B has ended by itself, but for what a large debt holds.
+	# B has ended by itself, unless a large debt holds it.
 	sleep "$WARM"
 	[ -z "$accounted" ] || account
 	limit max
 	wait $b
 }
 
-# What B uses in memory he has made dirty before he has a rate; and there it is locked: A reads the guest's memory full in
-# seconds, and then the kernel would write what it finds dirty.
+# B makes the memory that it uses dirty before it has a rate, and locks it there: A's reads fill the guest's memory within
+# seconds, and then the kernel would write the dirty pages that it finds.
 if [ -n "$MEMORY" ]; then
 	(in_b dd if=/dev/zero of=/tmp/mnt/f1 bs=1M count="$MEMORY" conv=notrunc status=none)
 	python3 - "$MEMORY" >/tmp/locker 2>&1 <<-'END' &

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What Split-Token costs the processor, in instructions, beside a policy that decides nothing.
+"""The cost of Split-Token for the processor, in instructions, beside a policy that decides nothing.
 
-A cgroup that is never in debt waits for nothing, and should pay for little more than the framework. The paper has no
-figure.
+A cgroup that is never in debt never waits, and should cost little more than the framework. The paper has no figure.
 """
 
 import math
@@ -48,7 +47,7 @@ def judgements() -> Iterator[Judgement]:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """Instructions by scheduler, and what Split-Token adds to a policy that decides nothing."""
+    """Instructions by scheduler, and those that Split-Token adds to a policy that decides nothing."""
     text = (
         "Guest instructions per I/O, fio's own among them, on null_blk, which completes inside the submission: the CPU "
         f"alone is the limit, and one instruction takes one nanosecond. {BASE} is {NOOP}'s elevator without the "

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# One process of a cgroup, whose rate is more than it can use, reads 4 KiB past the page cache, or makes clean pages dirty,
-# of which none are written back.
+# One process of a cgroup, whose rate is more than it can use, reads 4 KiB past the page cache, or makes clean pages dirty, none
+# of which are written back.
 large_files 1 1g
 sysctl -qw vm.dirty_background_bytes=$((680 << 20)) vm.dirty_bytes=$((700 << 20))
 weights
@@ -15,7 +15,7 @@ measure() {
 }
 
 watched measure
-# That a rate was kept account of, and what was left of it.
+# Shows that a rate was accounted for, and the tokens that were left.
 buckets=/sys/kernel/debug/block/${DEV#/dev/}/sched/buckets
 [ ! -e "$buckets" ] || awk -v cgroup="$(stat -c %i "$G/rated")" '$1 == cgroup {
 	printf "tokens %s\ncharged %s\n", $3, $4

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fig 15 of the split-level paper: a reader beside 1 to 1024 threads that share a neighbour's rate.
 
-Beside threads that read from the disk he must not notice their number. Beside those that use memory the paper's reader
-does, from 128 threads on, and beside threads that spin as well: then it is the processor that he lacks. That depends on
-the machine, and nothing is claimed of it; a table answers it.
+The number of threads that read from the disk must not affect the reader. Threads that use memory affect the paper's
+reader, from 128 threads on, and so do threads that spin: the reader then lacks the processor. That depends on the
+machine, so it is no claim; a table answers it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ DEVICES = ("hdd", "ssd")
 THREADS = (1, 8, 64, 128, 256, 512, 1024)
 LOADS = ("read-seq", "read-mem", "write-mem", "spin")
 RATE = 1e6
-"""The threads', normalised bytes a second."""
+"""The threads' rate, in normalised bytes a second."""
 MOST = 0.02
 """How far the reader's throughput may be from that beside one thread."""
 USED = 0.9
@@ -28,7 +28,7 @@ PAPER = 0.017
 PAPER_GOAL = 101.7
 """Fig 15: MB/s."""
 AS_MUCH = 0.9
-"""Who leaves the reader at least this part of what threads leave him that only spin takes nothing but the processor."""
+"""Threads take only the processor if they leave the reader at least this part of its rate beside threads that spin."""
 
 Cells = Sequence[Cell]
 
@@ -58,7 +58,7 @@ def judgements() -> Iterator[Judgement]:
 
 
 def variation(cells: Cells, device: str, scheduler: str, load: str) -> float:
-    """How far the reader's throughput is from that beside one thread, at most; Missing if a number was not measured."""
+    """The reader's largest distance from its throughput beside one thread; Missing if a number was not measured."""
     one, *more = (_rate(cells, device, scheduler, f"{load}-{threads}") for threads in THREADS)
     return worst(abs(ratio(rate, one) - 1) for rate in more)
 

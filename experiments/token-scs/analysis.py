@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 14 of the split-level paper: what a neighbour with a rate costs a reader, and what the neighbour has of it.
+"""Fig 14 of the split-level paper: a throttled neighbour's cost for a reader, and its use of the rate.
 
-The reader should lose the rate and no more. What the neighbour finds in memory costs no disk and should not be limited.
+The reader should lose the rate and no more. The neighbour's I/O in memory costs no disk time and should not be
+limited.
 """
 
 import math
@@ -14,7 +15,7 @@ from lab.result import Cell
 
 OURS, RIVAL = "split-token", "scs-token"
 LIMITS = {"io.max": "-io-max", "io.cost": "-io-cost"}
-"""mq-deadline with what the kernel has of its own: how its variants end."""
+"""mq-deadline with the kernel's own limits: the suffixes of its variants."""
 DEVICES = ("hdd", "ssd")
 DISK = ("read-seq", "read-rand", "write-seq", "write-rand")
 MEMORY = ("read-mem", "write-mem")
@@ -27,15 +28,15 @@ WORKLOADS = {
     "write-rand": "writes at random",
 }
 RATE = 1e6
-"""The neighbour's, normalised bytes a second."""
+"""The neighbour's rate, in normalised bytes a second."""
 NEAR = 2.0
 """How many points the reader's slowdown may be from the target."""
 USED = 0.9
-"""What part of its rate the neighbour uses where it needs the disk: it always has more to do."""
+"""The part of its rate that the neighbour uses where it needs the disk: it always has more to do."""
 LEAST = 0.95
-"""What part of its throughput without a rate the neighbour must have in memory."""
+"""The part of its throughput without a rate that the neighbour must have in memory."""
 PAPER_TARGET, PAPER_MEMORY = 0.7, {"read-mem": 2.3, "write-mem": 837.0}
-"""Section 5.3: % of 138 MB/s; how many times as fast as with SCS-Token the neighbour is."""
+"""Section 5.3: % of 138 MB/s; the neighbour's throughput relative to that with SCS-Token."""
 
 Cells = Sequence[Cell]
 
@@ -73,13 +74,13 @@ def judgements() -> Iterator[Judgement]:
 
 
 def slowdown(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """How much of its throughput alone the reader loses, in %."""
+    """The part of its throughput alone that the reader loses, in %."""
     beside = _beside(cells, device, scheduler, variant).job("unthrottled")
     return 100 - ratio(beside.bytes_per_s, _alone(cells, device, scheduler)) * 100
 
 
 def target(cells: Cells, device: str, scheduler: str) -> float:
-    """How much it should lose, in %: the rate."""
+    """The part that it should lose, in %: the rate."""
     return ratio(RATE, _alone(cells, device, scheduler)) * 100
 
 
@@ -89,15 +90,15 @@ def off(cells: Cells, device: str, scheduler: str, variant: str) -> float:
 
 
 def kept(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """What part of its throughput without a rate the neighbour has."""
+    """The neighbour's throughput as a part of that without a rate."""
     own, free = (find(cells, device, scheduler, name).job("throttled") for name in (variant, f"free-{variant}"))
     return ratio(own.bytes_per_s, free.bytes_per_s)
 
 
 def used(cells: Cells, device: str, variant: str) -> float:
-    """What part of its rate the neighbour uses, by the scheduler's account; NaN if it did nothing.
+    """The part of its rate that the neighbour uses, by the scheduler's account; NaN if it did nothing.
 
-    Not by its bytes: a read in sequence beside another reader's costs a seek.
+    The bytes would not do: a sequential read beside another reader's costs a seek.
     """
     cell = find(cells, device, OURS, variant)
     return cell.readings.get("paid", 0) / RATE if cell.job("throttled").ios else math.nan

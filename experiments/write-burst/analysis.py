@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fig 1 of the split-level paper: what one second of an idle-class process's random writes costs a reader, and for how
-long. The paper prints the curve without numbers but for "over five minutes to recover".
+"""Fig 1 of the split-level paper: the cost for a reader of one second of an idle-class process's random writes.
+
+The paper prints the curve without numbers except "over five minutes to recover".
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ LEAST = 0.9
 BLOCK = 128 << 10
 """Bytes of the reader's I/Os."""
 BEGINS = {"before": -5.0, "burst": 0.0, "after": 1.0}
-"""When a variant's reader is measured from, in seconds after the beginning of the burst."""
+"""When the measurement of a variant's reader begins, in seconds after the beginning of the burst."""
 PAPER = "In the paper's Figure 1 the reader beside CFQ, on a hard disk with 16 GB of memory, needs over five minutes."
 
 Cells = Sequence[Cell]
@@ -41,13 +42,13 @@ def _when(variant: str) -> str:
 
 
 def kept(cells: Cells, device: str, scheduler: str, variant: str) -> float:
-    """What part of its throughput alone the reader has."""
+    """The reader's throughput as a part of that alone."""
     alone, beside = (find(cells, device, scheduler, one).job("reader") for one in ("before", variant))
     return ratio(beside.bytes_per_s, alone.bytes_per_s)
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """For each device the figure of the paper and what is left of the reader's throughput."""
+    """For each device the paper's figure and the rest of the reader's throughput."""
     return [
         _device(device, [cell for cell in cells if cell.device == device])
         for device in DEVICES

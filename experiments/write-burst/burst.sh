@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
-# A reads a large file from its beginning on; for one second B, in the idle class, writes 4 KiB to random places of another.
-# Files of 8 GiB: the reader never comes to the end of its own, and what B writes are far apart, as on a real disk.
+# A reads a large file from its beginning on. For one second B, in the idle class, writes 4 KiB to random places of another. The
+# files have 8 GiB: the reader never reaches the end, and B's places are far apart, as on a real disk.
 large_files 2 8g
-# Where B's file lies is known before: B's first write would else wait for a read, which a scheduler may hold by itself.
+# The places of B's file are read before: otherwise B's first write waits for a read, which a scheduler may hold by itself.
 filefrag /tmp/mnt/f1 >/dev/null
 
 # job NAME FILE OPTION…

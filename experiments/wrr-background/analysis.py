@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Result 3 of the slides on weighted round robin: a foreground's reads beside a background's.
 
-The slides' figure has no numbers: in turn the foreground declines sharply, 16:1 throttles the background, and 128:1
-keeps the foreground's performance.
+The slides' figure has no numbers. With round robin the foreground declines sharply, 16:1 throttles the background, and
+128:1 keeps the foreground's performance.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from lab.result import Cell
 
 DEVICE = "nvme"
 NEEDS = {"wrr-16": ("16:1", 0.85), "wrr-128": ("128:1", 0.95)}
-"""What part of its reads alone the foreground keeps at least."""
+"""The least part of its reads alone that the foreground keeps."""
 DECLINE = 0.5
-"""What it keeps at most where the drive fetches in turn: else the load doesn't bite."""
+"""The most that it keeps if the drive fetches by round robin: otherwise the load is too light."""
 WAYS = {
     ("in-turn", "none"): "in turn",
     ("wrr-16", "none"): "weights 16:1",
@@ -27,7 +27,7 @@ WAYS = {
     ("in-turn", "bfq"): "bfq, by class",
     ("in-turn", "mq-prio"): "mq-prio, by class",
 }
-"""Variant and scheduler, and what they stand for."""
+"""Variant and scheduler, and their names in the tables."""
 
 Cells = Sequence[Cell]
 
@@ -65,7 +65,7 @@ def _rate(cells: Cells, variant: str, scheduler: str, name: str) -> float:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """A table of all ways, and what the foreground keeps."""
+    """A table of all ways, and the part that the foreground keeps."""
     found = [way for way in WAYS if _has(cells, way)]
     if not found:
         return []

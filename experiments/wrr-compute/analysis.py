@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The processors that an application has to compute while the drive weights its reads: all, or its priority's.
+"""The processor time that an application has to compute while the drive weights its reads.
 
-The slides say of the method with four queues a core that the ability to compute is unaffected, and of the one with a
-core for each priority that it is reduced, without numbers. What is counted is the time that the kernel gives it on the
-guest's processors, which share one stream of instructions: a real machine would do as much more in it.
+It may use all processors, or its priority's only. According to the slides, the method with four queues for each core
+does not affect the ability to compute. The method with a core for each priority reduces it. There are no numbers. The
+figure here is the time that the kernel gives the application on the guest's processors. These share one stream of
+instructions: a real machine would do proportionally more in it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +18,9 @@ WEIGHTS = {"high": 64, "low": 8}
 OFF = 0.03
 """How far a share may be from its weight's."""
 MORE = 1.8
-"""With two processors, how many times as much processor time it has at least: reads take a part of both."""
+"""The least ratio of processor time with two processors: reads take a part of both."""
 WAYS = {("everywhere", "none"): "all cores", ("affinity", "none"): "a core each"}
-"""Variant and scheduler, and what they stand for."""
+"""Variant and scheduler, and their names in the tables."""
 
 Cells = Sequence[Cell]
 
@@ -56,7 +57,7 @@ def _off(cells: Cells, variant: str = "everywhere") -> float:
 
 
 def figures(cells: Cells) -> list[Figure]:
-    """A table of both ways, and what is computed."""
+    """A table of both ways, and of the computation."""
     try:
         rows = [(text, _readings(cells, variant), _off(cells, variant)) for (variant, _), text in WAYS.items()]
     except Missing:

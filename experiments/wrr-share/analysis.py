@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Results 1 and 2 of the slides on weighted round robin: shares of three applications, of commands and of bytes.
 
-The slides' figures have no numbers. Beside ours are those who give shares without the drive's help, by I/O priority or
-by a cgroup's weight.
+The slides' figures have no numbers. Ours are compared with schedulers that give shares without the drive's help, by
+I/O priority or by a cgroup's weight.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ WAYS = {
     ("io-cost", "none"): "io.cost",
     ("bfq-weights", "bfq"): "bfq, cgroups' weights",
 }
-"""Variant and scheduler, and what they stand for."""
+"""Variant and scheduler, and their names in the tables."""
 
 Cells = Sequence[Cell]
 
@@ -48,7 +48,7 @@ def _ours(cells: Cells) -> float:
 
 
 def off(cells: Cells, variant: str, scheduler: str) -> float:
-    """How far a share is from its weight's, as a part of that, at most; Missing if it was not measured."""
+    """The largest distance of a share from its weight's, as a part of that; Missing if it was not measured."""
     found = find(cells, DEVICE, scheduler, variant).readings
     shares = {name: ratio(found.get(name, 0), sum(found.values())) for name in WEIGHTS}
     return worst(abs(shares[name] * sum(WEIGHTS.values()) / weight - 1) for name, weight in WEIGHTS.items())

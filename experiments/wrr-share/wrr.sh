@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2154  # the lab sets what is in capitals
 # Applications that each have an I/O priority, or a cgroup with a weight, read at random from a drive that fetches by
-# ARBITRATION. What each has is what it has read between two moments when all of them are at it. The first one computes
-# besides, with COMPUTE processes that are in its place: where PLACES has one, NAME:CPU, it is confined to that processor.
+# ARBITRATION. The figure of each is the bytes that it reads between two moments at which all of them are reading. The first
+# application also computes, with COMPUTE processes in the same place: if PLACES has an entry NAME:CPU, it is confined to that
+# processor.
 drive=/sys/kernel/config/simdisk/d0
 echo "$ARBITRATION" >$drive/arbitration
 # shellcheck disable=SC2046
@@ -10,12 +11,12 @@ show $drive $(ls $drive) >/out/device
 
 [ -z "$LIMIT" ] || weights
 if [ "$LIMIT" = io.cost ]; then
-	# What the drive can, by commands of this size.
+	# The drive's limit for commands of this size.
 	command_ns=$(cat $drive/read_cmd_ns) bytes=$((${BLOCK%k} * 1024))
 	transfer_ns=$((bytes * 1000 / $(cat $drive/link_mbps)))
 	[ "$transfer_ns" -gt "$command_ns" ] || transfer_ns=$command_ns
 	bps=$((1000000000 * bytes / (transfer_ns * $(cat $drive/slowdown))))
-	# A command costs nothing but its bytes.
+	# A command costs only its bytes.
 	iops=$((bps / 4096))
 	echo "$(cat "$Q/../dev") ctrl=user model=linear rbps=$bps rseqiops=$iops rrandiops=$iops wbps=$bps wseqiops=$iops" \
 		"wrandiops=$iops" >"$G/io.cost.model"
@@ -29,7 +30,7 @@ in_place() {
 	exec taskset -c "${cpus:-0-$(($(nproc) - 1))}" "$@"
 }
 
-# application NAME CLASS LEVEL DEPTH WEIGHT: until it is told to end.
+# application NAME CLASS LEVEL DEPTH WEIGHT: read until told to end.
 application() {
 	if [ -n "$LIMIT" ]; then
 		mkdir "$G/$1"
@@ -58,7 +59,8 @@ measure() {
 		(in_place "${APPLICATIONS%%:*}" sh -c 'while :; do :; done') &
 		spinners="$spinners $!"
 	done
-	# Bytes a second of each, and processors that compute, from when all have begun and what they found to begin with is done.
+	# Bytes a second of each, and processors used to compute, from the moment when all have begun and their first requests
+	# are done.
 	# shellcheck disable=SC2086
 	python3 - "$RUNTIME" "$spinners" $readers >/out/readings <<-'END'
 		import os, pathlib, sys, time

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2034  # DEV and Q are for the script that reads this
-# What a job's script can use: . ./lib.sh
+# Functions for the script of a job: . ./lib.sh
 
 # End the job: it failed.
 fail() {
@@ -8,7 +8,7 @@ fail() {
 	exit 1
 }
 
-# End the job: it can't be done here, for a reason.
+# End the job: it can't be done here, and the argument says why.
 skip() {
 	echo "$*" >/out/skip
 	exit 0
@@ -30,8 +30,8 @@ load() {
 	fi
 }
 
-# disk PROFILE [PARAMETER=VALUE…]: power a simulated disk up. A second one: DISK=d1 disk …
-# On CPUs that race each has a hardware queue. Sets DEV (its device) and Q (its queue in sysfs).
+# disk PROFILE [PARAMETER=VALUE…]: power a simulated disk up. A second disk: DISK=d1 disk … On CPUs that race, each CPU has a
+# hardware queue. Sets DEV (its device) and Q (its queue in sysfs).
 disk() {
 	load simdisk
 	_disk=${DISK:-d0}
@@ -69,8 +69,8 @@ file_system() {
 	mount "$@" "$DEV" /tmp/mnt
 }
 
-# large_files NUMBER SIZE [OPTION…]: an ext4 with its defaults on the disk, mounted at /tmp/mnt, with so many files of that
-# size, f0 and so on. Their blocks are written as far as the file system knows; the disk has none, and reads zeroes.
+# large_files NUMBER SIZE [OPTION…]: an ext4 with its defaults on the disk, mounted at /tmp/mnt, with NUMBER files of SIZE: f0,
+# f1 and so on. The file system counts their blocks as written; the disk has no data for them, and reads zeroes.
 large_files() {
 	_size=$2
 	{
@@ -85,7 +85,7 @@ large_files() {
 	mount "$@" "$DEV" /tmp/mnt
 }
 
-# kinds KIND…: the set of these kinds of calls, as split-noop's knobs want it.
+# kinds KIND…: the set of these kinds of calls, in the format of split-noop's knobs.
 kinds() {
 	_set=0
 	for _kind; do
@@ -106,14 +106,14 @@ kinds() {
 	echo $_set
 }
 
-# hold [KIND…]: split-noop holds these kinds of calls, and lets go those of others.
+# hold [KIND…]: split-noop holds these kinds of calls, and releases all others.
 hold() {
 	_set=$(kinds "$@")
 	echo "$_set" >"$Q/iosched/gates"
 	echo "$_set" >"$Q/iosched/hold"
 }
 
-# wait_held NUMBER [KIND]: until so many calls are held, and no more.
+# wait_held NUMBER [KIND]: wait until exactly NUMBER calls are held.
 wait_held() {
 	for _ in $(seq 3000); do
 		_held=$(grep -c "^simdisk-${_disk} ${2-}" /sys/kernel/debug/split/held) || true
@@ -123,7 +123,7 @@ wait_held() {
 	fail "held are $_held, not $1 ${2-}: $(cat /sys/kernel/debug/split/held)"
 }
 
-# weights: cgroups, at $G, have weights.
+# weights: mount the cgroup hierarchy at $G, with weights.
 weights() {
 	mount -t cgroup2 none $G
 	echo +io >$G/cgroup.subtree_control
@@ -141,7 +141,7 @@ as() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
-# charged NAME USE: bytes of a use that a cgroup was charged; NAME nobody is process 0, total is everybody.
+# charged NAME USE: bytes of a use that a cgroup was charged; the NAME nobody is process 0, total is the sum of all.
 charged() {
 	case $1 in
 	nobody) whose="process=0" ;;
@@ -152,12 +152,12 @@ charged() {
 		awk '{ sum += $1 } END { printf "%d\n", sum }'
 }
 
-# expect_charged NAME USE BYTES: exactly so much.
+# expect_charged NAME USE BYTES: the charge is exactly BYTES.
 expect_charged() {
 	[ "$(charged "$1" "$2")" = "$3" ] || fail "$1: $2 is $(charged "$1" "$2"), not $3: $(cat /sys/kernel/debug/split/ledger)"
 }
 
-# watch FILE OPTION…: start iolat, which writes to FILE, and wait until it watches.
+# watch FILE OPTION…: start iolat with its output in FILE, and wait until it watches.
 watch() {
 	_out=$1
 	shift
@@ -170,7 +170,7 @@ watch() {
 	done
 }
 
-# end_watch [STATUS]: end iolat; it must end with that status.
+# end_watch [STATUS]: end iolat; its exit status must be STATUS.
 # shellcheck disable=SC2120
 end_watch() {
 	kill -INT "$IOLAT"
@@ -179,7 +179,7 @@ end_watch() {
 	[ "$_status" = "${1:-0}" ] || fail "iolat ends with $_status: $(cat /tmp/iolat.log)"
 }
 
-# watched COMMAND…: run a command, with iolat beside it if WATCH has its options, for /out/iolat.json.
+# watched COMMAND…: run a command; if WATCH has options for iolat, iolat runs beside it and writes /out/iolat.json.
 watched() {
 	# shellcheck disable=SC2086
 	[ -z "${WATCH-}" ] || watch /out/iolat.json -d "$DEV" $WATCH
@@ -187,17 +187,17 @@ watched() {
 	[ -z "${WATCH-}" ] || end_watch
 }
 
-# What a kernel says when something is wrong.
+# Patterns of kernel messages that report an error.
 TROUBLE='WARNING|BUG|Oops|lockdep|possible recursive|inconsistent lock|stall|blocked for more|use-after-free|refcount_t|corruption|general protection|Call Trace|I/O error'
 
-# expect_dmesg_clean [PATTERN]: fail if the kernel complained, but for lines that match PATTERN.
+# expect_dmesg_clean [PATTERN]: fail if the kernel complained, except in lines that match PATTERN.
 expect_dmesg_clean() {
 	dmesg | grep -E "$TROUBLE" | grep -vE "${1:-^\$}" >/tmp/trouble || return 0
 	cat /tmp/trouble >&2
 	fail "the kernel complained"
 }
 
-# loopback: 127.0.0.1 can be reached. SIOCSIFFLAGS with IFF_UP, as there is no ip in the guest.
+# loopback: make 127.0.0.1 reachable, by SIOCSIFFLAGS with IFF_UP, as there is no ip in the guest.
 loopback() {
 	perl -e 'use Socket; socket(S, AF_INET, SOCK_DGRAM, 0); my $lo = pack("a16 s x22", "lo", 1);
 		ioctl(S, 0x8914, $lo) or die'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2034,SC2120  # what is here is for the script that reads this
-# What the script of a job with an NVMe controller can use besides lib.sh: . ./nvme.sh
+# Functions beside those of lib.sh for the script of a job with an NVMe controller: . ./nvme.sh
 
 BUS=/sys/bus/pci
 DEV=/dev/nvme0n1
@@ -9,7 +9,7 @@ CTRL=/sys/class/nvme/nvme0
 WRR=$CTRL/wrr
 PCI=$(basename "$(dirname "$(grep -l 0x010802 $BUS/devices/*/class)")")
 
-# present [NOT]: wait until there is a disk, or none.
+# present [NOT]: wait until there is a disk, or with NOT until there is none.
 present() {
 	for _ in $(seq 200); do
 		if [ -b "$DEV" ]; then _is=""; else _is=not; fi
@@ -19,8 +19,8 @@ present() {
 	fail "$DEV is ${_is:-still} there"
 }
 
-# controller [DRIVER]: give the controller to our driver, or to the stock one. The kernel would give a disk with one queue
-# a scheduler.
+# controller [DRIVER]: bind the controller to our driver, or to the stock one, and set no scheduler. The kernel would set one on
+# a disk with one queue.
 controller() {
 	_driver=${1:-nvme-wrr}
 	[ "$_driver" = nvme ] || modprobe nvme-core
@@ -51,7 +51,7 @@ load_of() {
 		--output-format=json --output="/tmp/$_name.json" "$@" >/dev/null 2>&1 &
 }
 
-# bytes NAME: what the processes of a load have read.
+# bytes NAME: the bytes that the processes of a load have read.
 bytes() {
 	for _pid in $(pgrep -f -- "--name=$1 "); do
 		sed -n 's/^read_bytes: //p' "/proc/$_pid/io" 2>/dev/null

@@ -2,17 +2,18 @@
 # shellcheck shell=sh
 # modules: afq
 # each
-# An account has no more dirty than the device writes in a burst, by whatever call or store, and loses no throughput by that
-# while it is alone; all accounts of a class have two bursts, of IDLE a quarter of one, which costs some. So a commit that
-# comes waits no longer. IDLE writes back what it has dirty beside others as well, a little at a time, and then goes on.
+# An account's dirty data is at most what the device writes in a burst, with every call and with stores. Alone it loses no
+# throughput by that. All accounts of a class together have two bursts, those of IDLE a quarter of one, which costs some
+# throughput. So a new commit waits no longer. IDLE writes back its dirty data beside others as well, a little at a time, and
+# then goes on.
 . ./lib.sh
 
-# dirty_kib: in the page cache, and not being written.
+# dirty_kib: KiB in the page cache that are dirty and not being written.
 dirty_kib() {
 	awk '$1 == "Dirty:" { print $2 }' /proc/meminfo
 }
 
-# most_dirty COMMAND…: the most KiB that are dirty while it runs, in $most, and how long that takes, in $took ms.
+# most_dirty COMMAND…: run a command; sets most, the most KiB that are dirty meanwhile, and took, its duration in ms.
 most_dirty() {
 	most=0
 	began=$(date +%s%3N)
@@ -56,7 +57,7 @@ pages.flush()
 	rm /tmp/mnt/mapped
 }
 
-# many: processes of the idle class, of which each writes little.
+# many: processes of the idle class, each of which writes little.
 many() {
 	mkdir /tmp/mnt/many
 	ionice -c 3 python3 -c '
@@ -80,14 +81,14 @@ several() {
 	rm /tmp/mnt/several*
 }
 
-# commit: append, and make it durable; ms.
+# commit: append to a file and make it durable; prints the ms.
 commit() {
 	began=$(date +%s%3N)
 	dd if=/dev/zero of=/tmp/mnt/log bs=8k count=1 oflag=append conv=notrunc,fdatasync status=none
 	echo $(($(date +%s%3N) - began))
 }
 
-# copy COMMAND…: while an idle process writes until the disk is full, and has done so for a second.
+# copy COMMAND…: run a command while an idle process writes until the disk is full; the process writes for a second before.
 copy() {
 	ionice -c 3 dd if=/dev/zero of=/tmp/mnt/copy bs=1M status=none &
 	copy=$!
@@ -99,12 +100,12 @@ copy() {
 	sync
 }
 
-# The drive takes half as much as its datasheet says, which is learned.
+# The drive takes half the time that its datasheet says, and the scheduler learns that.
 disk ssd
 scheduler afq
 file_system
 
-# learned: what the device is known to take, in per cent of the model's time.
+# learned: the device's learned time, in per cent of the model's.
 learned() {
 	sed -n 's/.*slow_pct //p' "/sys/kernel/debug/block/${DEV#/dev/}/sched/learned"
 }
@@ -116,7 +117,7 @@ for write in large small mapped many; do
 	free=$took
 	echo 200 >"$Q/iosched/burst_ms"
 	most_dirty $write
-	# 200 ms of 70 MB/s, and a call; 40 ms pass between two looks.
+	# 200 ms of 70 MB/s, and a call; two looks are 40 ms apart.
 	[ "$most" -le 20000 ] || fail "$write has $most KiB dirty"
 	slower=105
 	[ "$write" != many ] || slower=125
@@ -142,7 +143,7 @@ echo 0 >"$Q/iosched/burst_ms"
 copy first
 [ "$first" -ge 1000 ] || fail "a commit beside all that is dirty took but $first ms"
 
-# drain: beside a reader of best effort.
+# drain: beside a best-effort reader.
 drain() {
 	fio --name=reader --filename="$DEV" --offset=1g --size=1g --rw=randread --bs=4k --direct=1 --time_based --runtime=11 \
 		--invalidate=0 --output=/tmp/fio &
@@ -168,7 +169,7 @@ copy drain
 [ "$written" -ge 1048576 ] || fail "IDLE wrote but $written bytes"
 [ "$written" -le 3145728 ] || fail "IDLE wrote $written bytes beside a reader"
 
-# What IDLE has dirty takes long to write back beside others: a call goes nevertheless. The first one finds open gates.
+# IDLE's dirty data takes long to write back beside others: a call proceeds nevertheless. The first call finds open gates.
 echo 0 >"$Q/iosched/burst_ms"
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/late bs=1M count=8 status=none
 echo 500 >"$Q/iosched/burst_ms"

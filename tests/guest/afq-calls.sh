@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: afq
-# Durable and buffered writes go by pass; IDLE's are held, with the reason shown, while others have something to do, but
-# go on within patience; who is alone, or overwrites what is dirty, is never held; who is held can be killed.
+# Durable and buffered writes are served by pass. IDLE's are held while others are active, with the reason shown, but proceed
+# within the patience. A process that is alone, or overwrites dirty data, is never held. A held process can be killed.
 . ./lib.sh
 
 # writers SECONDS FIO_OPTION…: processes that write on the file system, reported in /tmp/parts as "NAME BYTES".
@@ -19,7 +19,7 @@ part() {
 	awk -v name="$1" '$1 == name { print $2 }' /tmp/parts
 }
 
-# ratio HIGH LOW LEAST MOST: the one has so many times as much as the other, in tenths.
+# ratio HIGH LOW LEAST MOST: the ratio of their bytes, in tenths, is between LEAST and MOST.
 ratio() {
 	found=$(($(part "$1") * 10 / $(part "$2")))
 	if [ $found -lt "$3" ] || [ $found -gt "$4" ]; then
@@ -33,22 +33,22 @@ let_go() {
 
 disk ssd
 scheduler afq
-# The thread that reads bitmaps ahead some time after a mount would be a second one.
+# After a mount a thread reads bitmaps ahead, which would be a second process.
 file_system -o no_prefetch_block_bitmaps
 
-# Alone nobody is held, and the gates are open: also several threads of one account.
+# A single account is never held, even with several threads, and the gates are open.
 writers 1 --thread --numjobs=4 --rw=randwrite --bs=4k --size=4m --fsync=1 --name=alone
 [ "$(let_go)" = 0 ] || fail "$(let_go) were held though they were alone"
 
-# Five processes of each of two levels make every write durable: 8 to 2.
+# Five processes of each of two levels make every write durable: the ratio is 8 to 2.
 writers 8 --rw=randwrite --norandommap --bs=4k --size=8m --fsync=1 --numjobs=5 --name=p0 --prio=0 --name=p6 --new_group --prio=6
 ratio p0 p6 32 48
 [ "$(let_go)" -gt 0 ] || fail "nobody was held"
-# What a call counted for while it was inside was taken back.
+# The charge of a call while it was inside was taken back.
 awk 'NR > 1 && $7 >= 1048576 { print; found = 1 } END { exit found }' /sys/kernel/debug/block/simdisk-d0/sched/clients ||
 	fail "returned calls still count"
 
-# IDLE is held beside others, says why, and goes on nevertheless.
+# IDLE is held beside others, shows the reason, and proceeds nevertheless.
 (
 	sleep 2
 	cat /sys/kernel/debug/split/held >/tmp/held
@@ -58,11 +58,11 @@ grep -q "reason=idle" /tmp/held || fail "held are $(cat /tmp/held)"
 [ "$(part idle)" -ge 8192 ] || fail "IDLE starves"
 [ "$(part idle)" -le $((6 * 4096)) ] || fail "IDLE isn't idle"
 
-# Nor does it go as soon as others pause.
+# IDLE does not proceed at once when others pause.
 writers 3 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=be --thinktime=40ms --name=idle --new_group --prioclass=3
 [ "$(part idle)" -le $((5 * 4096)) ] || fail "IDLE goes in the pauses of others"
 
-# With others gone IDLE has it all.
+# When the others have ended, IDLE gets everything.
 writers 2 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=idle --new_group --prioclass=3
 idle=$(part idle)
 scheduler none
@@ -70,7 +70,7 @@ writers 2 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=idle --new_group --p
 [ "$idle" -ge $(($(part idle) * 90 / 100)) ] || fail "IDLE alone writes $idle of $(part idle)"
 scheduler afq
 
-# What is dirty is overwritten for nothing: once all is, nobody is held.
+# Overwriting dirty data costs nothing: once all of it is dirty, no call is held.
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 (
 	sleep 1.5
@@ -80,7 +80,7 @@ writers 3 --rw=write --bs=4k --size=4m --name=high --prio=0 --name=low --new_gro
 [ "$(let_go)" = "$(cat /tmp/before)" ] || fail "held are $(cat /tmp/before), then $(let_go)"
 [ "$(part low)" -ge $(($(part high) * 80 / 100)) ] || fail "who costs nothing waits"
 
-# A held call's caller can be killed, and leaves nothing behind.
+# A process in a held call can be killed, and leaves nothing behind.
 fio --directory=/tmp/mnt --name=be --rw=randwrite --bs=4k --size=8m --fsync=1 --time_based --runtime=3 --output=/out/fio &
 load=$!
 sleep 0.5

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: afq
-# A client that asks for less than its share gets what it asks for, soon, and the others use the rest of the disk; weights
-# decide between clients that ask for more than the disk has.
+# A client that asks for less than its share gets what it asks for, soon, and the others use the rest of the disk. Weights
+# decide between clients that together ask for more than the disk can do.
 . ./lib.sh
 
 # run SECONDS FIO_OPTION…: jobs, reported in /tmp/parts as "NAME IOS MEAN_US": I/Os, and the mean latency.
@@ -42,23 +42,23 @@ readers --name=single
 alone=$(latency single)
 single=$(part single)
 
-# A reader that has one request at a time doesn't limit one that has 32.
+# A reader with one request at a time does not limit a reader with 32.
 readers --name=deep --iodepth=32 --name=single
 at_least "both readers" $(($(part deep) + $(part single))) $((deep * 92 / 100))
 at_least "the reader with one request at a time" "$(part single)" $((single / 3))
 [ "$(latency single)" -le $((alone * 4)) ] || fail "the reader with one request waits $(latency single) us, alone $alone"
 
-# It limits one of lower weight, but not to its own speed.
+# It limits a reader of lower weight, but not to its own speed.
 readers --name=deep --iodepth=32 --prio=6 --name=single --prio=0
 at_least "both readers of unequal weights" $(($(part deep) + $(part single))) $((deep * 70 / 100))
 at_least "the one of higher weight" "$(part single)" $((single * 60 / 100))
 
-# Nor does a reader that pauses, which is served soon.
+# Nor does a reader that pauses limit others, and it is served soon.
 readers --name=deep --iodepth=32 --name=sparse --thinktime=5ms
 at_least "the deep reader beside a sparse one" "$(part deep)" $((deep * 90 / 100))
 [ "$(latency sparse)" -le $((alone * 6)) ] || fail "the sparse reader waits $(latency sparse) us, alone $alone"
 
-# One that thinks for less than the moment for which the device is kept.
+# A reader whose think time is shorter than the idle wait of the device.
 readers --name=deep --iodepth=32 --name=short --thinktime=700us
 at_least "the deep reader beside one with pauses" "$(part deep)" $((deep * 60 / 100))
 at_least "both beside pauses" $(($(part deep) + $(part short))) $((deep * 90 / 100))
@@ -69,7 +69,7 @@ at_least "the high reader" "$(part high)" $(($(part low) * 3))
 readers --iodepth=32 --name=high --prio=0 --name=low --prio=6
 at_least "the high deep reader" "$(part high)" $(($(part low) * 3))
 
-# A logger that makes a page dirty each 10 ms doesn't limit a database that makes all durable.
+# A logger that makes a page dirty every 10 ms does not limit a database that makes all writes durable.
 scheduler none
 DISK=d1 disk ssd
 scheduler afq
@@ -82,7 +82,7 @@ alone=$(part database)
 run 2 $sync_loop --name=logger --rw=write --fsync=0 --thinktime=10ms
 at_least "the database beside a logger" "$(part database)" $((alone * 85 / 100))
 at_least "the logger" "$(part logger)" 150
-# Nor if it stores to a mapped file.
+# Nor does a logger that stores to a mapped file.
 # shellcheck disable=SC2086
 run 2 $sync_loop --name=logger --rw=write --fsync=0 --thinktime=10ms --ioengine=mmap
 at_least "the database beside a mapped logger" "$(part database)" $((alone * 85 / 100))

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: afq split-noop
 # debug
-# Every knob has the default that its device calls for, takes its range and nothing else, and changes under load; the
-# scheduler is changed and unloaded in the middle of it, and nothing is lost. A closed gate opens with the last policy.
+# Every knob has the default for its device, accepts its range and nothing else, and can be changed under load. The scheduler is
+# changed and unloaded under load, and nothing is lost. A closed gate opens when the last policy goes.
 . ./lib.sh
 
 # refused KNOB VALUE: writing VALUE must fail and leave the knob as it was.
@@ -28,7 +28,7 @@ knob() {
 	done
 }
 
-# knobs BURST_MS COSTS MOMENT QUANTUM SLACK: with these defaults.
+# knobs BURST_MS COSTS MOMENT QUANTUM SLACK: the knobs have these defaults.
 knobs() {
 	known=
 	knob burst_ms "$1" 0 100000
@@ -48,7 +48,7 @@ scheduler afq
 disk_costs="kind=disk read_mbps=126 write_mbps=126 flush_us=2000 rpm=7200 seek_track_us=1000 seek_full_us=15800"
 flash_costs="kind=flash read_mbps=250 write_mbps=70 flush_us=3000 read_iops=35000 write_iops=6600"
 knobs 1000 "$disk_costs" 8000 12288 4096
-# costs WRITTEN TEXT: they become that.
+# costs WRITTEN TEXT: after WRITTEN was written, the knob reads as TEXT.
 costs() {
 	echo "$1" >"$Q/iosched/costs" || fail "costs refuse $1"
 	[ "$(cat "$Q/iosched/costs")" = "$2" ] || fail "$1 made costs $(cat "$Q/iosched/costs"), not $2"
@@ -60,7 +60,7 @@ done
 for value in rpm "rpm=fast" rpm= read_iops=100 kind=tape "rpm=7200 speed=1" 7200 "rpm=-1" "rpm=4294967296"; do
 	refused costs "$value"
 done
-# A disk that only says that it rotates: what a read costs is its size and its command, as told.
+# A disk that only reports that it rotates: a read costs its size and its command, as configured.
 costs kind=flash "$flash_costs"
 costs "read_mbps=1000 write_mbps=1000 read_iops=1000" "kind=flash read_mbps=1000 write_mbps=1000 flush_us=3000 read_iops=1000 write_iops=6600"
 echo 1 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
@@ -73,7 +73,7 @@ DISK=d0 disk ssd
 scheduler afq
 knobs 500 "$flash_costs" 1000 0 512
 
-# While eight write, make durable, and read, each setting is tried, and each scheduler.
+# While eight processes write, make durable, and read, each setting and each scheduler is tried.
 file_system
 fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=2 --verify=crc32c --fallocate=none --fsync=4 --numjobs=4 \
 	--name=high --rw=randwrite --prio=0 --name=low --rw=randwrite --prio=7 --output=/out/fio &

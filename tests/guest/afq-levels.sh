@@ -3,11 +3,11 @@
 # modules: afq
 # full
 # limit: 2700
-# Eight levels write, through the page cache and durably, on a disk and on an SSD: each has its part of the throughput.
-# experiments/afq holds them to the issue's numbers, over a longer time.
+# Eight levels write, through the page cache and durably, on a disk and on an SSD: each has its share of the throughput.
+# experiments/afq checks the issue's numbers, over a longer time.
 . ./lib.sh
 
-# levels PROCESSES FIO_OPTION…: so many processes of each level write for 20 s, after a warm-up.
+# levels PROCESSES FIO_OPTION…: PROCESSES processes of each level write for 20 s, after a warm-up.
 levels() {
 	processes=$1
 	shift
@@ -23,7 +23,7 @@ levels() {
 	done
 }
 
-# deviate MOST: the mean deviation from 8:7:…:1 is at most so many per cent.
+# deviate MOST: the mean deviation from 8:7:…:1 is at most MOST per cent.
 deviate() {
 	awk -F';' -v most="$1" '
 		{ bytes[substr($3, 2)] = $47; all += $47 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: afq
-# Reads and direct writes go by pass: each level has its part, whatever is beside it; RT goes first, IDLE when nobody
-# else has anything to do, and each class goes on within patience. Who is alone loses nothing.
+# Reads and direct writes are served by pass: each level has its share, whatever runs beside it. RT goes first, IDLE when no
+# other class has work, and each class proceeds within the patience. A process that is alone loses nothing.
 . ./lib.sh
 
 # run SECONDS FIO_OPTION…: jobs on the raw disk, reported in /tmp/parts as "NAME BYTES".
@@ -15,12 +15,12 @@ run() {
 	cat /tmp/parts
 }
 
-# part NAME: its bytes.
+# part NAME: the bytes of a job.
 part() {
 	awk -v name="$1" '$1 == name { print $2 }' /tmp/parts
 }
 
-# levels MOST: of eight jobs p0 to p7 the mean deviation from 8:7:…:1 is at most so many per cent.
+# levels MOST: for eight jobs p0 to p7 the mean deviation from 8:7:…:1 is at most MOST per cent.
 levels() {
 	awk -v most="$1" '
 		{ bytes[substr($1, 2)] = $2; all += $2 }
@@ -35,7 +35,7 @@ levels() {
 		}' /tmp/parts || fail "levels deviate"
 }
 
-# eight FIO_OPTION…: the sections of eight jobs, one a level, each on 1 GiB of its own.
+# eight FIO_OPTION…: the sections of eight jobs, one for each level, each on 1 GiB of its own.
 eight() {
 	for level in 0 1 2 3 4 5 6 7; do
 		echo "--name=p$level --prio=$level --offset=$((level))g --size=1g $*"
@@ -51,7 +51,7 @@ levels 5
 run 2 $(eight --rw=randwrite --bs=16k)
 levels 5
 
-# Beyond the window requests wait where there still is a choice.
+# Requests beyond the window wait in the scheduler, where there still is a choice.
 run 1 --ioengine=libaio --iodepth=64 --bs=128k --rw=randread --name=one --name=other &
 load=$!
 most=0
@@ -72,7 +72,7 @@ run 3 --bs=64k --rw=read --name=be --name=idle --prioclass=3 --offset=1g
 [ "$(part idle)" -ge $((2 * 65536)) ] || fail "IDLE starves"
 [ "$(part idle)" -le $((6 * 65536)) ] || fail "IDLE isn't idle"
 
-# Alone, of whatever class, and several of one account: as with none.
+# Alone, in any class, with one or several processes of an account: the throughput is that of none.
 for class in 1 2 3; do
 	run 1 --bs=4k --rw=randread --thread --numjobs=8 --group_reporting --name=ours --prioclass=$class
 	ours=$(part ours)
@@ -82,7 +82,7 @@ for class in 1 2 3; do
 	scheduler "$SCHEDULER"
 done
 
-# A disk: turns.
+# On a disk: turns.
 scheduler none
 DISK=d1 disk hdd data=none
 scheduler "$SCHEDULER"

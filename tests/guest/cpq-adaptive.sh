@@ -3,13 +3,13 @@
 # modules: cpq
 # kernels: 6.12
 # full
-# Adaptive deadlines: on flash no stream keeps the sweep to itself until the fixed deadline; where nobody does, reads and
-# writes are as many and as late as with the fixed ones; and on a disk that seeks the fixed ones stay.
+# Adaptive deadlines. On flash no stream keeps the sweep to itself until the fixed deadline. Without such a stream, reads and
+# writes are as many and as late as with the fixed deadlines. On a disk that seeks the fixed deadlines stay.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# job FILE FIO_OPTION…: adds six fields of fio's report: reads a second, the longest in us, p99, and of writes.
+# job FILE FIO_OPTION…: append six fields of fio's report: reads a second, the longest in us, p99, and the same of writes.
 job() {
 	out=$1
 	shift
@@ -22,7 +22,7 @@ job() {
 	}' "$out.fio" >>"$out"
 }
 
-# holds WHAT AWK_CONDITION A B: sums of the figures of two reports.
+# holds WHAT AWK_CONDITION A B: the condition holds for the sums of the figures of two reports.
 holds() {
 	for report in "$3" "$4"; do
 		awk '{ for (i = 1; i <= NF; i++) sum[i] += $i } END { for (i = 1; i <= NF; i++) printf "%d ", sum[i] }' \
@@ -33,7 +33,7 @@ holds() {
 		"BEGIN { split(a, fixed, \" \"); split(b, adapted, \" \"); exit !($2) }" || fail "$1"
 }
 
-# both NAME FIO_OPTION…: the same with fixed deadlines and with adaptive ones, for three orders of random places.
+# both NAME FIO_OPTION…: the same load with fixed and with adaptive deadlines, for three orders of random places.
 both() {
 	name=$1
 	shift
@@ -50,7 +50,7 @@ same() {
 	holds "$profile, $1" "$2" "/tmp/$profile-$1-0" "/tmp/$profile-$1-1"
 }
 
-# stream SECONDS NAME: a stream that is never out of reads, and four threads at random places.
+# stream SECONDS NAME: a stream that always has reads, and four threads at random places.
 stream() {
 	job "/tmp/stream-$2" --runtime="$1" --randseed=2 --name=stream --ioengine=libaio --iodepth=100 --rw=read:4k &
 	stream=$!
@@ -85,7 +85,7 @@ for settings in "emmc queue_depth=8" "ssd slowdown=4"; do
 	rmdir /sys/kernel/config/simdisk/d0
 done
 
-# No deadline but the adaptive one could pass.
+# Only the adaptive deadline can expire here.
 disk hdd data=none
 scheduler cpq
 echo 128 >"$Q/nr_requests"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# Beside RT that never pauses, BE and IDLE wait for prio_aging_expire and then go, one at a time and within the bound
-# in cpq.c; with 0 they wait until RT ends.
+# Beside RT without pauses, BE and IDLE wait for prio_aging_expire and then are served, one request at a time and within the
+# bound in cpq.c. With 0 they wait until RT ends.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# run AGING SECONDS: RT four deep, a backlog of BE and of IDLE.
+# run AGING SECONDS: RT with four requests at a time, a backlog of BE and of IDLE.
 run() {
 	echo "$1" >"$Q/iosched/prio_aging_expire"
 	echo >$tracing/trace

@@ -2,13 +2,13 @@
 # shellcheck shell=sh
 # modules: cpq
 # kernels: 6.12
-# On a disk that seeks, a reader beside somebody who writes through the page cache: its reads are hardly any until the
-# writer is background, and then most of what they are alone, while the writer goes on.
+# On a disk that seeks, a reader beside a process that writes through the page cache: the reader gets hardly any reads until the
+# writer is background. Then it gets most of its reads alone, while the writer continues.
 . ./lib.sh
 
 cgroups=/tmp/cgroups
 
-# side NAME SECONDS OPTION…: a fio of so long, its report in /tmp/NAME.
+# side NAME SECONDS OPTION…: run fio for SECONDS, with its report in /tmp/NAME.
 side() {
 	name=$1 seconds=$2
 	shift 2
@@ -21,7 +21,7 @@ reader() {
 	reads=$(cut -d ';' -f 8 /tmp/reader)
 }
 
-# beside SCHEDULER BACKGROUND: the reader's I/Os, and the writer's MB/s while it is there.
+# beside SCHEDULER BACKGROUND: the reader's I/Os, and the writer's MB/s while the reader runs.
 beside() {
 	scheduler "$1"
 	[ -z "$2" ] || echo "$2" >"$Q/iosched/background"

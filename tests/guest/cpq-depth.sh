@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh disable=SC2086  # words on purpose
 # modules: cpq
-# Writes beside a reader are bound on a disk that is shallow when the scheduler is chosen, though its host adapter takes many
-# requests, and not on a deep one, nor where no volatile cache says that an array answers; a disk that is full for a moment
-# becomes no other one; and the knob has the last word. A
-# request that the driver gives back, to be tried again, counts as inside the device until it is done.
+# Writes beside a reader are limited on a disk that is shallow when the scheduler is chosen, even if its host adapter takes many
+# requests. They are not limited on a deep disk, nor without a volatile cache, which indicates an array. A disk whose queue is
+# full for a moment does not change its kind, and the knob overrides the choice. A request that the driver gives back, to be
+# tried again, counts as inside the device until it is done.
 . ./lib.sh
 
-# depth NUMBER: the disk takes so many requests.
+# depth NUMBER: set the number of requests that the disk takes.
 depth() {
 	echo "$1" >/sys/block/sda/device/queue_depth
 	[ "$(cat /sys/block/sda/device/queue_depth)" = "$1" ] || fail "the disk's depth isn't $1"
 }
 
-# choose DEPTH: the scheduler, anew, on a disk of that depth.
+# choose DEPTH: set the scheduler again, on a disk of that depth.
 choose() {
 	depth "$1"
 	scheduler none
 	scheduler cpq
 }
 
-# beside WHAT KNOB LEAST MOST: writes a second beside a reader, and the knob's value.
+# beside WHAT KNOB LEAST MOST: check the writes a second beside a reader, and the knob's value.
 beside() {
 	[ "$(cat $Q/iosched/writes_beside_reads)" = "$2" ] || fail "$1: the bound is $(cat $Q/iosched/writes_beside_reads), not $2"
 	fio --thread --filename=/dev/sda --direct=1 --ioengine=libaio --bs=4k --time_based --runtime=400ms --output-format=terse \
@@ -51,7 +51,7 @@ beside "a shallow disk without a volatile cache" 0 12000 99999
 echo 2 >$Q/iosched/writes_beside_reads
 beside "the same with a bound" 2 300 3000
 
-# A transport error for one of two commands, which take half a second each.
+# A transport error for every other command; commands take half a second each.
 tracing=/sys/kernel/tracing
 faults=/sys/bus/pseudo/drivers/scsi_debug
 echo 1 >$tracing/events/block/block_rq_requeue/enable

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# However a process queues its I/O - many at once, from a thread of the kernel, without waiting - beside one with 50
-# readers it has half of the tags, and those keep what they need.
+# A process beside one with 50 readers has half of the tags, whatever way it queues its I/O: many at once, from a thread of the
+# kernel, without waiting. The readers keep the tags that they need.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
 
-# start NAME OPTION…: its number in $process.
+# start NAME OPTION…: start fio; its number in $process.
 start() {
 	name=$1
 	shift
@@ -16,7 +16,7 @@ start() {
 	process=$!
 }
 
-# most PROCESS: the most tags that it has in some looks, in $most.
+# most PROCESS: the most tags that a process has in some looks, in $most.
 most() {
 	most=0
 	for _ in $(seq 100); do
@@ -43,7 +43,7 @@ try() {
 	most $readers
 	after=$(awk '$1 == "syscr:" { print $2 }' /proc/$readers/io)
 	echo "$*: $others tags, readers $most and $((after - before)) reads"
-	# A request that must not wait is let in where the map's first places are free: four at most.
+	# A request that must not wait is admitted if the map's first places are free: at most four more than the 64.
 	if [ "$others" -lt 50 ] || [ "$others" -gt 68 ]; then
 		fail "$*: $others tags, not 50 to 68"
 	fi

@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 # modules: cpq
 # each
-# A task of a cgroup that has its part of the tags doesn't wait behind the others of its cgroup for metadata, nor for what it
-# reads while it has a transaction of the file system open: every fsync would wait with it. Nor does one of real-time class.
-# Where all tags are in use they aren't left without one that comes free.
+# A task whose cgroup has its part of the tags does not wait behind the others of its cgroup for metadata. Nor does it wait for
+# reads while it has a transaction of the file system open, as every fsync would wait with it. Nor does a real-time task wait.
+# When all tags are in use, such tasks get a tag that becomes free.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
@@ -15,7 +15,7 @@ readers() {
 		--offset=1g --size=64m --time_based --runtime=60 --output=/dev/null &
 }
 
-# expect_soon WHAT COMMAND…: in the cgroup that wants much more than it may have, 50 ms are enough.
+# expect_soon WHAT COMMAND…: run a command in the cgroup that wants much more than its part; it takes 50 ms at most.
 expect_soon() {
 	what=$1
 	shift
@@ -29,7 +29,7 @@ expect_soon() {
 disk emmc
 file_system
 dd if=/dev/zero of=/tmp/mnt/file bs=64k count=1 conv=fsync status=none
-# What is in the cache is no I/O; and what ext4 reads ahead isn't marked as metadata.
+# Cached metadata is no I/O, and ext4's read-ahead isn't marked as metadata.
 umount /tmp/mnt
 mount -o inode_readahead_blks=0 "$DEV" /tmp/mnt
 scheduler cpq
@@ -43,7 +43,7 @@ until grep -q "weight=1 .*waiting=9" $accounts; do
 	sleep 0.05
 done
 expect_soon "reading a directory" stat -c %s /tmp/mnt/file
-# What becomes its last block is read, as data, to write zeroes behind the new end.
+# The block that becomes the last one is read, as data, to write zeroes behind the new end.
 expect_soon "a truncation" truncate -s 100 /tmp/mnt/file
 # shellcheck disable=SC2016  # of the inner shell
 expect_soon "reads of real-time class" ionice -c 1 sh -c 'for at in 1 2 3 4; do

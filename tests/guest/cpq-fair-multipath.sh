@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# dm-multipath asks for a path's tag where nothing may sleep: it is turned away, comes back, and all that it was asked
-# for is done, beside a process that has all tags but the one in reserve and waits for more.
+# dm-multipath asks for a path's tag where it may not sleep. Its requests are refused, come back, and are all done, beside a
+# process that has all tags but the reserved one and waits for more.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts

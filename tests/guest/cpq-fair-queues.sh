@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: cpq
 # cpus: 2
-# Each hardware queue has tags of its own: who uses up those of one doesn't keep another out of it, though the other
-# hardware queue's are free, and a process that is alone in its hardware queue has all tags there.
+# Each hardware queue has its own tags. A process that uses up the tags of one queue does not keep another process out of that
+# queue, though the other queue has free tags. A process that is alone in its hardware queue has all tags there.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
@@ -15,7 +15,7 @@ readers() {
 	reader=$!
 }
 
-# settle PROCESS THREADS: wait until it has so many.
+# settle PROCESS THREADS: wait until the process has THREADS tasks with or waiting for a tag.
 settle() {
 	until [ "$(awk '$1 == "Threads:" { print $2 }' "/proc/$1/status")" -gt "$2" ]; do
 		sleep 0.1
@@ -44,7 +44,7 @@ read_many=$(($(done_by "$many") - before_many)) read_few=$(($(done_by "$few") - 
 cat $accounts
 echo "many read $read_many, few $read_few"
 [ $((read_few * 100 / (read_many + read_few))) -ge 30 ] || fail "few have $read_few of $((read_many + read_few)) I/Os"
-# Of the other one's this process has all, beside two with their parts.
+# The process gets all tags of the other queue, beside two processes with their parts of the first.
 readers 1 60
 other=$reader
 settle "$other" 60

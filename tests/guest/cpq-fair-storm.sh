@@ -5,8 +5,8 @@
 # full
 # race: too
 # dmesg: I/O error
-# While hundreds of tasks wait for a tag: schedulers, the number of tags, weights and the knob change, the module comes
-# and goes, the disk is unplugged. Nobody is forgotten, nothing is lost, the books balance (the kernel would warn).
+# Hundreds of tasks wait for a tag. Meanwhile schedulers, the number of tags, weights and the knob change, the module is loaded
+# and unloaded, and the disk is unplugged. No task is forgotten, nothing is lost, and the books balance (the kernel would warn).
 . ./lib.sh
 
 # The kernel that reports data races takes many times as long, and reports them sooner.
@@ -16,7 +16,7 @@ threads=100 waiters=160
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
 cgroups=/sys/fs/cgroup
 
-# start_load: so many threads in each of two weighted cgroups, and in one without a weight, and a queue of each asynchronous engine.
+# start_load: many threads in each of two weighted cgroups and in one without a weight, and a queue of each asynchronous engine.
 start_load() {
 	loads=
 	for group in a b c; do
@@ -38,7 +38,7 @@ start_load() {
 	fail "too few wait: $(cat $accounts)"
 }
 
-# done_by PROCESS: reads and writes that it has called for, or the disk did for it.
+# done_by PROCESS: the reads and writes that a process called for, and those that the disk did for it.
 done_by() {
 	awk '$1 != "wchar:" && $1 != "rchar:" { sum += $2 } END { print sum }' "/proc/$1/io"
 }
@@ -49,7 +49,7 @@ done_all() {
 	done
 }
 
-# going: each of the load's processes does something within 2 s, or a minute of a busy host's.
+# going: each of the load's processes makes progress within 2 s, or within a minute on a busy host.
 going() {
 	# shellcheck disable=SC2046  # words on purpose
 	set -- $(done_all)
@@ -95,7 +95,7 @@ going
 scheduler cpq
 going
 
-# Unplugged, all of them end with an error, and the module goes.
+# When the disk is unplugged, all of them end with an error, and the module can be unloaded.
 echo 0 >/sys/kernel/config/simdisk/d0/power
 for load in $loads; do
 	if wait "$load"; then

@@ -2,14 +2,14 @@
 # shellcheck shell=sh
 # modules: cpq
 # full
-# io.sluice.weight: who is hungry in weighted cgroups is served by weight, a cgroup below one counts as that one, and
-# "default" gives thread groups back; what is no weight is refused; the file goes with the module.
+# io.sluice.weight: accounts that want tags are served by weight, a cgroup below a weighted one counts as that one, and
+# "default" restores thread groups. An invalid weight is refused; the file goes with the module.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
 cgroups=/sys/fs/cgroup
 
-# refused VALUE ERROR: no weight is taken, and nothing changes.
+# refused VALUE ERROR: the weight is refused with ERROR, and nothing changes.
 refused() {
 	error=$(perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' \
 		$cgroups/a/io.sluice.weight "$1")
@@ -35,7 +35,7 @@ done_by() {
 	awk '$1 == "syscr:" { print $2 }' "/proc/$1/io"
 }
 
-# ratio LEAST MOST: tenths of what $second reads that $first does in the meantime.
+# ratio LEAST MOST: the reads of $first over those of $second in the same time, in tenths, are between LEAST and MOST.
 ratio() {
 	sleep 0.2
 	before_first=$(done_by $first) before_second=$(done_by $second)
@@ -48,7 +48,7 @@ ratio() {
 	fi
 }
 
-# busy WHAT…: these accounts, and no others, have tags: "process NUMBER" or "cgroup PATH".
+# busy WHAT…: exactly these accounts have tags: "process NUMBER" or "cgroup PATH".
 busy() {
 	for _ in "$@"; do
 		number=${1#* }
@@ -85,7 +85,7 @@ for value in x -1 '100 100' 10.5 0x 100ms ' ' '
 	refused "$value" 22
 done
 
-# Two cgroups, 3 : 1; below the first one all counts as that one.
+# Two cgroups with 3 : 1; every cgroup below the first one counts as that one.
 readers a/inner/most
 first=$reader
 readers b
@@ -95,7 +95,7 @@ until [ "$(done_by $first)" -gt 500 ] && [ "$(done_by $second)" -gt 500 ]; do
 done
 ratio 27 33
 busy "cgroup a" "cgroup b"
-# The nearest weight counts, and a changed one at once.
+# The nearest weight counts, and a change has effect at once.
 weigh a/inner 50
 ratio 4 6
 busy "cgroup a/inner" "cgroup b"
@@ -107,10 +107,10 @@ busy "process $first" "cgroup b"
 weigh b default
 ratio 9 11
 busy "process $first" "process $second"
-# A cgroup beside a thread group, which has 100.
+# A cgroup beside a thread group, whose weight is 100.
 weigh b 200
 ratio 4 6
-# Where a weight's cgroup goes, thread groups are what is left.
+# When the weighted cgroup is removed, thread groups are left.
 kill $first $second
 wait $first $second || :
 rmdir $cgroups/b $cgroups/a/inner/most

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# What is written back is charged to the cgroup that dirtied it, with its weight or as one of 100, and not to the
-# kernel's thread that does it for all of them; what no cgroup dirtied, to all such threads together.
+# Writeback is charged to the cgroup that made the pages dirty, with its weight or with 100, and not to the kernel thread that
+# writes for all cgroups. Writeback of pages without a cgroup is charged to all such threads together.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
 cgroups=/sys/fs/cgroup
 
-# dirty CGROUP FILE: by bios that are queued in many parts.
+# dirty CGROUP FILE: make pages dirty whose writeback queues bios that are split into many parts.
 dirty() {
 	sh -euc 'echo $$ >"$1/cgroup.procs"; exec dd if=/dev/zero of="$2" bs=64k count=256 status=none' sh "$cgroups$1" \
 		"/tmp/mnt/$2"
 }
 
-# number CGROUP: as its account has it.
+# number CGROUP: the cgroup's number in its account.
 number() {
 	stat -c %i "$cgroups$1"
 }
 
-# written_back ACCOUNT…: all that is dirty is, and these accounts have had 32 tags each at once, other cgroups not.
+# written_back ACCOUNT…: all dirty pages are written; these accounts had 32 tags each at once, and no other cgroup had.
 written_back() {
 	: >/tmp/seen
 	sync -f /tmp/mnt &
@@ -42,13 +42,13 @@ mkdir /tmp/mnt
 mount "$DEV" /tmp/mnt
 echo 4 >"$Q/max_sectors_kb"
 echo 128 >"$Q/nr_requests"
-# The kernel's own throttle of writeback stays away.
+# Switch off the kernel's own throttle of writeback.
 echo 0 >"$Q/wbt_lat_usec"
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 
 dirty /plain plain
 written_back "cgroup $(number /plain) weight=100"
-# Every other page, each with a bio of its own.
+# Every other page is written, so that each has a bio of its own.
 sh -euc 'echo $$ >"$1/cgroup.procs"; exec fio --name=pages --filename=/tmp/mnt/plain --rw=write:4k --bs=4k --size=16m \
 	--overwrite=1 --fallocate=none --end_fsync=0 --output=/out/fio' sh $cgroups/plain
 written_back "cgroup $(number /plain) weight=100"

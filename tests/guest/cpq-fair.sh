@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# While two thread groups want tags each has its part of them and of the I/Os; one alone has all; max_tgroup_io_ratio
-# says how large a part is, and 100 that there is none, at once; real time is outside.
+# While two thread groups want tags, each has its part of the tags and of the I/Os; a single one has all. max_tgroup_io_ratio
+# sets the size of a part, 100 means no limit, and a change has effect at once. Real time is exempt.
 . ./lib.sh
 
 accounts=/sys/kernel/debug/block/simdisk-d0/sched/accounts
@@ -17,7 +17,7 @@ readers() {
 	reader=$!
 }
 
-# has PROCESS: the tags that it has, in $used, and the tasks that wait for one, in $waiting.
+# has PROCESS: the number of its tags, in $used, and of its tasks that wait for a tag, in $waiting.
 has() {
 	used=0 waiting=0
 	while read -r what number _ tags wait; do
@@ -27,7 +27,7 @@ has() {
 	done <$accounts
 }
 
-# settle PROCESS TASKS: wait until so many of its tasks have or want a tag.
+# settle PROCESS TASKS: wait until TASKS of its tasks have or want a tag.
 settle() {
 	for _ in $(seq 1000); do
 		has "$1"
@@ -37,8 +37,8 @@ settle() {
 	fail "process $1 has no $2 tasks: $(cat $accounts)"
 }
 
-# expect WHAT PROCESS LEAST MOST: the most tags that it has in some looks; two above its part, of 64, 25.6 or 32, may have
-# been let in before one of them had its tag.
+# expect WHAT PROCESS LEAST MOST: check the most tags that it has in some looks. Two more than its part of 64, 25.6 or 32 may
+# have been admitted before one of them had its tag.
 expect() {
 	most=0
 	for _ in $(seq 100); do
@@ -56,7 +56,7 @@ done_by() {
 	awk '$1 == "syscr:" { print $2 }' "/proc/$1/io"
 }
 
-# share SECONDS: of the I/Os from now on those of $few, in per cent.
+# share SECONDS: the part of $few in all I/Os of the following seconds, in per cent.
 share() {
 	before_many=$(done_by $many) before_few=$(done_by $few)
 	sleep "$1"
@@ -82,7 +82,7 @@ expect "few beside many" "$few" 45 50
 share 1
 [ "$percent" -ge 40 ] || fail "few have $percent % of the I/Os"
 
-# Under load: 100 is for all, at once; whoever has more than a new part gets none until it has less.
+# Under load: 100 removes the limit at once. An account above a new limit gets no tag until it is below it.
 echo 100 >"$Q/iosched/max_tgroup_io_ratio"
 sleep 0.1
 [ "$(cat $accounts)" = "tags=128 used=0 waiting=0" ] || fail "switched off: $(cat $accounts)"
@@ -100,7 +100,7 @@ expect "many beside few again" "$many" 60 66
 share 0.5
 [ "$percent" -ge 40 ] || fail "few have $percent % of the I/Os, switched on again"
 
-# Who is alone again has all, real time is outside, and nobody has anything in the end.
+# A process that is alone again has all tags, real time is exempt, and in the end no account has a tag.
 kill $few
 wait $few || :
 sleep 0.1
@@ -119,7 +119,7 @@ kill $many $urgent
 wait $many $urgent || :
 [ "$(cat $accounts)" = "tags=128 used=0 waiting=0" ] || fail "in the end: $(cat $accounts)"
 
-# Where the device is so slow that a task waits for longer than a second, it still waits for its account's part.
+# On a device so slow that a task waits for longer than a second, it still waits for its account's part.
 rmdir /sys/kernel/config/simdisk/d0
 disk hdd data=none
 scheduler cpq

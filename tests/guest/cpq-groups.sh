@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# All six queues are reached, by class and by the cgroup that caused the I/O: also when another thread writes it back.
+# All six queues are reached, by class and by the cgroup that caused the I/O, even if another thread writes it back.
 . ./lib.sh
 
 cgroups=/tmp/cgroups
@@ -59,7 +59,7 @@ read_by 3 idle-back /batch/job
 listed=
 read_by 3 idle-fore /batch/job
 
-# Through the page cache of a file system that knows cgroups: the flusher writes back, the cause is charged.
+# Through the page cache of a file system that supports cgroups: the flusher writes back, and the cause is charged.
 listed=/batch
 mkfs.ext4 -q -O ^has_journal -E nodiscard,lazy_itable_init=0 "$DEV" 64m
 mkdir /tmp/mnt

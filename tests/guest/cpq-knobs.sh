@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: cpq
 # each
-# Every knob has the paper's default, takes its range and nothing else; the list of the background takes what it says;
-# what the scheduler tells about itself can be read, and cpq_log switches it.
+# Every knob has the paper's default, and accepts its range and nothing else. The list of background cgroups accepts valid
+# entries. The scheduler's state can be read, and cpq_log switches its tracepoints.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -63,7 +63,7 @@ for file in "$Q"/iosched/*; do
 	[ "$(stat -c %a "$file")" = 644 ] || fail "$file has mode $(stat -c %a "$file")"
 done
 
-# Who is background: idle, and cgroups that there are, a line each.
+# The background: idle, and existing cgroups, one on each line.
 [ "$(cat "$Q/iosched/background")" = idle ] || fail "background is $(cat "$Q/iosched/background")"
 mkdir $cgroups
 mount -t cgroup2 none $cgroups
@@ -82,7 +82,7 @@ refused background "$many
 /batch"
 printf '\n\n/batch\n\n' >"$Q/iosched/background"
 [ "$(cat "$Q/iosched/background")" = /batch ] || fail "empty lines count"
-# A cgroup that goes stays listed, and may be replaced.
+# A cgroup that is removed stays listed, and may be replaced.
 taken background '/batch/job'
 rmdir "$cgroups/batch/job"
 [ "$(cat "$Q/iosched/background")" = /batch/job ] || fail "the list changed by itself"
@@ -90,13 +90,13 @@ refused background /batch/job
 taken background ''
 taken background idle
 
-# Each default is in force again after a change of the scheduler.
+# After a change of the scheduler each knob has its default again.
 echo 1 >"$Q/iosched/fifo_batch"
 scheduler none
 scheduler cpq
 [ "$(cat "$Q/iosched/fifo_batch")" = 16 ] || fail "fifo_batch is kept"
 
-# cpq_log: the tracepoints fire with 1 only; block_rq_insert always does.
+# cpq_log: cpq's tracepoints fire only with 1; block_rq_insert always does.
 state=/sys/kernel/debug/block/${DEV#/dev/}/sched/state
 for event in sluice/cpq_dispatch block/block_rq_insert; do
 	echo 1 >$tracing/events/$event/enable

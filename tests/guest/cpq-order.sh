@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# What waits behind a busy device goes by class and group; in a queue by sector from where the sweep is, by deadline at
-# the start of a batch, and by direction as writes_starved says.
+# Requests that wait behind a busy device are served by class and group. Within a queue they are served by sector from the
+# position of the sweep, by deadline at the start of a batch, and by direction as writes_starved says.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# run FIO_OPTION…: one request at a time is inside the device, each for 50 ms.
+# run FIO_OPTION…: the device has one request at a time, each for 50 ms.
 run() {
 	echo >$tracing/trace
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --bs=4k --size=64m --output=/out/fio "$@" ||
@@ -15,8 +15,8 @@ run() {
 	cp $tracing/trace /out/trace
 }
 
-# judge AWK_PROGRAM [NAME=VALUE…]: over cpq_dispatch and block_rq_insert; the program prints what is wrong. Sees event,
-# now (ms), sector; for a dispatch class, group, why.
+# judge AWK_PROGRAM [NAME=VALUE…]: over cpq_dispatch and block_rq_insert; the program prints errors. It sees event, now (ms) and
+# sector; for a dispatch also class, group and why.
 judge() {
 	program=$1
 	shift
@@ -63,7 +63,7 @@ for knob in read_expire write_expire; do
 	echo 600000 >"$Q/iosched/$knob"
 done
 
-# They come from the least urgent on, while RT keeps the device busy.
+# The jobs start from the least urgent on, while RT keeps the device busy.
 job() {
 	echo "--name=job$3 --prioclass=$1 --offset=$((64 * $3))m --startdelay=$2ms --iodepth=6 --rw=randread --number_ios=6"
 }
@@ -81,7 +81,7 @@ judge '
 	}
 	END { print (n == 24 ? "ok" : n " dispatched") order }'
 
-# A model of the sweep and of the deadlines: what is chosen, of all that waits?
+# A model of the sweep and of the deadlines: which of the waiting requests is chosen?
 model='
 	event == "block_rq_insert:" { came[sector] = now }
 	event == "cpq_dispatch:" {
@@ -125,7 +125,7 @@ echo 0 >"$Q/iosched/read_expire"
 run --name=fifo --rw=randread --iodepth=12 --number_ios=24 --randseed=9
 judge "$model" -v expire=0 -v batch=1 -v ios=24 -v lates=1
 
-# Batches of four; two of reads, then one of writes, while both wait. Real time's writes don't wait for one another.
+# Batches of four; two of reads, then one of writes, while both wait. Real-time writes don't wait for one another.
 echo 600000 >"$Q/iosched/read_expire"
 echo 4 >"$Q/iosched/fifo_batch"
 echo 2 >"$Q/iosched/writes_starved"
@@ -135,7 +135,7 @@ judge '
 		n++
 		left[dir]++
 		if (dir != last && last != "") {
-			# The first run began before both had come; at the end one alone is left.
+			# The first run began before both had come; at the end only one direction is left.
 			if (runs && left["R"] < 40 && length_of != (last == "R" ? 8 : 4))
 				print "a run of " length_of " " last ", not " (last == "R" ? 8 : 4)
 			runs++

@@ -4,11 +4,11 @@
 # cpus: 2
 # full
 # dmesg: I/O error
-# Disks that share the tags of one driver - namespaces of an NVMe controller, units of a SCSI host - each with settings
-# of its own: what each is told is done and stays right, a flood on one doesn't stop the other, and one of them goes.
+# Disks that share the tags of one driver (namespaces of an NVMe controller, units of a SCSI host), each with its own settings.
+# Each does all its requests with the right data, a flood on one doesn't stop the other, and one is removed.
 . ./lib.sh
 
-# job DISK NAME FIO_OPTION…: started; its number in $job.
+# job DISK NAME FIO_OPTION…: start fio; its number in $job.
 job() {
 	at=$1 name=$2
 	shift 2
@@ -17,12 +17,12 @@ job() {
 	job=$!
 }
 
-# ends NUMBER: it must end well.
+# ends NUMBER: the process ends with success.
 ends() {
 	wait "$1" || fail "$what: $(cat "/out/$one"-* "/out/$other"-*)"
 }
 
-# verify DISK: two classes write and read back, each in its own place.
+# verify DISK: two classes write and read back, each in its own area.
 verify() {
 	job "$1" verify --rw=randwrite --iodepth=16 --io_size=256k --verify=crc32c --verify_fatal=1 --prioclass=1 \
 		--name=idle --prioclass=3 --offset=8m
@@ -36,7 +36,7 @@ busy() {
 	done
 }
 
-# share ONE ONE_QUEUE OTHER OTHER_QUEUE: two disks and the queues that have a scheduler.
+# share ONE ONE_QUEUE OTHER OTHER_QUEUE: test two disks, with the queues that have a scheduler.
 share() {
 	one=$1 other=$3
 	for Q in "/sys/block/$2/queue" "/sys/block/$4/queue"; do
@@ -59,7 +59,7 @@ share() {
 	busy "$2"
 	job "$other" reader --rw=randread --iodepth=1 --number_ios=200
 	ends "$job"
-	# Its books are proved while the other's requests have the tags.
+	# The books of one are checked while the other's requests have the tags.
 	scheduler none
 	scheduler cpq
 	verify "$other"
@@ -88,7 +88,7 @@ done
 ln -s "$subsystem" $nvmet/ports/1/subsystems/sluice
 echo transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=sluice,queue_size=16 >/dev/nvme-fabrics
 until [ -b /dev/nvme0n1 ] && [ -b /dev/nvme0n2 ]; do sleep 0.1; done
-# With multipath, whose disks are for everybody's use, the paths have the schedulers.
+# With multipath, several paths serve a disk, and the paths have the schedulers.
 share nvme0n1 nvme0c0n1 nvme0n2 nvme0c0n2
 echo 1 >/sys/class/nvme/nvme0/delete_controller
 
@@ -102,7 +102,7 @@ until [ "$(units | wc -l)" = 2 ]; do sleep 0.1; done
 # shellcheck disable=SC2046  # words on purpose
 set -- $(units)
 share "${1##*/}" "${1##*/}" "${2##*/}" "${2##*/}"
-# One goes under load, and the other has all that they shared.
+# One disk is removed under load, and the other gets all shared tags.
 job "$other" left --rw=randrw --iodepth=64 --time_based --runtime=60
 busy "$other"
 echo 1 >"/sys/block/$other/device/delete"

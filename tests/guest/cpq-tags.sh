@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# Asynchronous writes take async_depth of 128 parts of the tags, also after their number has changed; reads take all.
+# Asynchronous writes take async_depth of 128 parts of the tags, also after the number of tags has changed; reads take all.
 . ./lib.sh
 
 # look: keeps the most tags in use so far in $busy.
@@ -40,10 +40,10 @@ disk ssd data=none
 scheduler cpq
 echo 2 >"$Q/nomerges"
 echo 16 >"$Q/max_sectors_kb"
-# The kernel's own throttle of writeback stays away.
+# Switch off the kernel's own throttle of writeback.
 echo 0 >"$Q/wbt_lat_usec"
 tags=/sys/kernel/debug/block/${DEV#/dev/}/hctx0/sched_tags
-# The last one to close a disk waits until all is written; while it is open it is written back and nobody waits.
+# The last close of a disk waits until all is written. While this descriptor is open, writeback runs and no process waits.
 exec 3<>"$DEV"
 echo 1 >/proc/sys/vm/dirty_expire_centisecs
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: cpq
-# While both groups wait they take turns by the device's time; the idle slice holds the background where that pays, and
-# only there, and ends in time.
+# While both groups wait, they take turns by the device's time. The idle slice holds the background only where that pays, and
+# ends in time.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# run SECONDS BACKGROUND_SECONDS FIO_OPTION…: the foreground, with these options, beside the IDLE class, eight deep. Sets
-# idle, how often the background was held before the last request of the foreground.
+# run SECONDS BACKGROUND_SECONDS FIO_OPTION…: the foreground, with these options, beside the IDLE class with eight requests at a
+# time. Sets idle, how often the background was held before the last request of the foreground.
 run() {
 	front=$1 back=$2
 	shift 2
@@ -20,8 +20,8 @@ run() {
 	idle=$(awk '/cpq_idle:/ { n++ } /group=0/ { idle = n } END { print idle + 0 }' /out/trace)
 }
 
-# count: sets fore and back, the requests of each group from the first of the foreground to its last; longest, the
-# longest time without a dispatch, in ms.
+# count: sets fore and back, the requests of each group from the first of the foreground to its last, and longest, the longest
+# time without a dispatch in ms.
 count() {
 	fore=0 back=0 longest=0
 	eval "$(awk '
@@ -40,12 +40,12 @@ count() {
 			}
 		}
 		END { printf "fore=%d back=%d longest=%d\n", fore, back, longest }' /out/trace)"
-	# One request is chosen before the device is done with the one before it: 20 ms, and the slice.
+	# One request is chosen before the device has finished the one before it: 20 ms, and the slice.
 	echo "$1: foreground $fore, background $back, held $idle times, longest pause $longest ms"
 }
 
-# turns: each lasts for its budget, of requests that take as long as they take in the mean. The first two turns aren't
-# counted, since the mean is learned in them, nor are the last two, in which the foreground ends.
+# turns: each turn lasts for its budget of requests of mean duration. The first two turns aren't counted, since the mean is
+# learned in them, nor are the last two, in which the foreground ends.
 turns() {
 	awk -v fore="$(cat "$Q/iosched/fore_timeout")" -v back="$(cat "$Q/iosched/back_timeout")" '
 		/cpq_dispatch:/ {
@@ -95,7 +95,7 @@ echo 120 >"$Q/iosched/back_timeout"
 run 2 3 --iodepth=8
 turns
 
-# A reader that comes back at once has its turn for itself; the slice ends when it doesn't.
+# A reader that comes back at once keeps its turn for itself; the slice ends when it doesn't come back.
 echo 1000 >"$Q/iosched/fore_timeout"
 echo 100 >"$Q/iosched/back_timeout"
 run 2 3 --iodepth=1
@@ -105,7 +105,7 @@ count "reader"
 [ "$idle" -gt 10 ] || fail "never held"
 [ "$longest" -le 25 ] || fail "a pause of $longest ms"
 
-# It doesn't pay: the issuer comes back late, doesn't wait, or the device is fast.
+# The slice doesn't pay: the issuer comes back late, doesn't wait, or the device is fast.
 run 2 3 --iodepth=1 --thinktime=5ms
 count "late reader"
 [ "$back" -gt $((fore / 2)) ] || fail "held for an issuer that comes back late"

@@ -2,13 +2,13 @@
 # shellcheck shell=sh disable=SC2086  # words on purpose
 # modules: cpq
 # cpus: 2
-# While somebody as urgent reads, one or two writes are inside the device, so that the next read finds it free; the
-# writes go on, by their deadlines and in their turns, have the device again when he pauses, and none is lost.
+# While a process of the same urgency reads, one or two writes are inside the device, so that the next read finds it free. The
+# writes go on, by their deadlines and in their turns. They have the device again when the reader pauses, and none is lost.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# run FIO_OPTION…: sets reads and writes, each a second, and p99, of reads in µs.
+# run FIO_OPTION…: sets reads and writes, each per second, and p99 of reads in µs.
 run() {
 	echo >$tracing/trace
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --bs=4k --size=256m --time_based --runtime=400ms \
@@ -28,8 +28,8 @@ run() {
 	reads=$1 writes=$2 p99=$3
 }
 
-# inside: sets beside, the most writes inside the device while a read came in the last 4 ms, and apart, the most
-# when the last one came 20 ms ago or earlier.
+# inside: sets beside and apart, the most writes inside the device. For beside the last read came in the last 4 ms, for apart at
+# least 20 ms ago.
 inside() {
 	beside=0 apart=0
 	eval "$(awk '
@@ -49,7 +49,7 @@ inside() {
 		event == "block_rq_complete:" && n { n-- }
 		event == "block_rq_issue:" {
 			n++
-			# What was inside before the first read of a while is inside still.
+			# Writes that were inside before the first read of a while are inside still.
 			if (seen && now - seen < 4 && now - apart_at > 20 && n > beside)
 				beside = n
 			if (!seen || now - seen > 4)
@@ -95,7 +95,7 @@ inside
 expect "writes inside while the reader pauses" "$apart" 32 32
 expect "writer beside a reader that pauses" "$writes" $((alone * 9 / 10)) 99999
 
-# Who is less urgent doesn't hold a writer up, and real time waits for nobody.
+# A less urgent reader doesn't hold a writer up, and real-time writes never wait.
 run $writer $reader --prioclass=3 --iodepth=32
 expect "writer beside an idle reader" "$writes" $((alone * 8 / 10)) 99999
 inside
@@ -103,8 +103,8 @@ expect "writes inside beside an idle reader" "$beside" 16 32
 run $writer --prioclass=1 $reader --prioclass=2
 expect "real-time writer beside a reader" "$writes" $((alone * 9 / 10)) 99999
 
-# At the start of a batch the oldest goes if its deadline has passed, also when it had to wait for another write; what
-# goes in its place goes by sector.
+# At the start of a batch the oldest write goes first if its deadline has passed, also if it had to wait for another write. A
+# write that goes in its place goes by sector.
 for event in insert issue complete; do
 	echo 0 >$tracing/events/block/block_rq_$event/enable
 done
@@ -123,7 +123,7 @@ expect "reads by a deadline that they don't have" "$wrong" 0 0
 expect "batches of writes by deadline, of $batches" "$late" $((batches * 9 / 10)) $((batches * 11 / 10 + 1))
 echo 0 >"$Q/iosched/cpq_log"
 
-# The background keeps its turn while its writes wait: of 50 ms it has more than the one or two that are inside at once.
+# The background keeps its turn while its writes wait: in 50 ms it has more writes than the one or two that are inside at once.
 rmdir /sys/kernel/config/simdisk/d0
 disk emmc data=none queue_depth=4
 scheduler cpq
@@ -134,7 +134,7 @@ done
 run $writer --prioclass=3 $reader --iodepth=32
 expect "background's writes beside deep reads" "$writes" 2000 99999
 
-# Where the foreground's writes wait so that its reads find the device free, the background doesn't fill it.
+# Where the foreground's writes wait so that its reads find the device free, the background doesn't fill the device.
 rmdir /sys/kernel/config/simdisk/d0
 disk emmc data=none
 scheduler cpq
@@ -142,7 +142,7 @@ run $writer --name=background --prioclass=3 --rw=randread --offset=512m --iodept
 expect "reader's p99 beside the writer and the background, us" "$p99" 1 $((deadline_p99 / 4))
 expect "writer beside the reader and the background" "$writes" $((alone / 2)) 99999
 
-# Four hardware queues, two CPUs, all classes: all that was asked for is done in time, and the books balance.
+# Four hardware queues, two CPUs, all classes: all requests are done in time, and the books balance.
 rmdir /sys/kernel/config/simdisk/d0
 disk nvme data=none queues=4 queue_depth=2 slots=4
 scheduler cpq
@@ -152,7 +152,7 @@ run --runtime=1 --cpus_allowed=0 $writer --name=be0 $reader --name=idle0 --prioc
 	--thinktime=1ms
 echo "storm: $reads reads, $writes writes"
 
-# A device that takes many requests at once needs them all.
+# A device that takes many requests at once needs many writes at once: no limit.
 rmdir /sys/kernel/config/simdisk/d0
 disk nvme data=none
 scheduler cpq

@@ -2,16 +2,16 @@
 # shellcheck shell=sh
 # modules: cpq
 # cpus: 2
-# Writes to a zone stay in their order, whoever keeps it: across classes, and when the device is busy.
+# Writes to a zone stay in their order, whether the kernel or cpq keeps it: across classes, and on a busy device.
 . ./lib.sh
 
-# write: several jobs of several classes, each I/O of a class of its own, read back at the end.
+# write: several jobs of several classes, each I/O with a class of its own, verified at the end.
 write() {
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --bs=4k --zonemode=zbd --rw=write \
 		--verify=crc32c --verify_fatal=1 --cmdprio_percentage=50 --cmdprio_class=1 --output=/out/fio \
 		--name=first --prioclass=2 --size=8m --offset=8m --name=second --prioclass=3 --size=8m --offset=24m ||
 		fail "$name: $(cat /out/fio)"
-	# Several zones at a time, in no order but that of each zone.
+	# Several zones at a time; only the order within each zone matters.
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --bs=4k --zonemode=zbd --rw=randwrite \
 		--max_open_zones=4 --number_ios=2000 --output=/out/fio --name=random --size=16m --offset=40m ||
 		fail "$name: $(cat /out/fio)"
@@ -33,7 +33,7 @@ scheduler cpq
 write
 rmdir $config
 
-# Every 13th command is refused: the block layer sends it once more.
+# Every 13th command fails: the block layer sends it once more.
 name=scsi
 load sd_mod
 modprobe scsi_debug dev_size_mb=64 ndelay=200000 max_queue=8 zbc=managed zone_size_mb=4 zone_nr_conv=2

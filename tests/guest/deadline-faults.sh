@@ -4,16 +4,16 @@
 # full
 # dmesg: I/O error|Buffer I/O|lost async page write|EXT4-fs|JBD2|Aborting journal|oom-kill|Out of memory|Memory cgroup|invoked oom|Call Trace|[?] lockdep_|capacity change
 # debug
-# While an fsync of much is held, and its file is written back, its caller is killed, or has no memory; the file system is
-# frozen, or full; the machine is suspended; writes fail; the disk goes. Nobody waits for it, errors are told, and what was
-# made durable is there.
+# While an fsync of much data is held and its file is written back, several faults happen. Its caller is killed, or runs out of
+# memory; the file system is frozen, or full; the machine is suspended; writes fail; the disk goes. No process waits for the
+# held fsync, errors are reported, and durable data is there.
 . ./lib.sh
 
 milliseconds() {
 	awk '{ print $1 * 1000 }' /proc/uptime
 }
 
-# soon COMMAND…: it ends within two seconds.
+# soon COMMAND…: the command ends within two seconds.
 soon() {
 	start=$(milliseconds)
 	timeout 20 "$@" || fail "$* fails"
@@ -25,7 +25,7 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
-# Somebody with little time makes small things durable all the time, until there is /tmp/enough.
+# small: a process with a short deadline makes small writes durable all the time, until there is /tmp/enough.
 small() {
 	in_group a fio --name=small --directory=/tmp/mnt --size=1m --rw=randwrite --bs=4k --fsync=1 --time_based --runtime=600 \
 		--trigger-file=/tmp/enough --output=/out/fio-a &
@@ -33,7 +33,7 @@ small() {
 	sleep 0.2
 }
 
-# big COMMAND…: it makes much durable beside that, and its fsync is held.
+# big COMMAND…: the command makes much data durable beside that, and its fsync is held.
 big() {
 	# shellcheck disable=SC2016
 	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$G/b" "$@" >/tmp/said 2>&1 &
@@ -45,7 +45,7 @@ big() {
 	fail "no fsync is held: $(cat /tmp/said /sys/kernel/debug/block/simdisk-d0/sched/forecast)"
 }
 
-# For perl: 4 MB at random places of a file, made durable; it tells the error.
+# For perl: writes 4 MB to random places of a file, makes them durable, and reports the error.
 cat >/tmp/burst <<'end'
 use IO::Handle;
 open(F, "+<", $ARGV[0]) or die;
@@ -70,7 +70,7 @@ echo fsync=60000000 >"$G/b/io.sluice.deadline"
 perl -e 1
 mount_anew
 
-# Killed, he is gone at once.
+# A killed process ends at once.
 small
 big perl /tmp/burst /tmp/mnt/big
 kill -KILL $big
@@ -80,7 +80,7 @@ took=$(($(milliseconds) - start))
 [ $took -lt 500 ] || fail "he took $took ms to die"
 ! grep -q " fsync " /sys/kernel/debug/split/held || fail "a dead one is held: $(cat /sys/kernel/debug/split/held)"
 
-# Who freezes the file system doesn't wait for it, nor who suspends the machine.
+# A freeze of the file system does not wait for the fsync, nor does a suspend of the machine.
 big perl /tmp/burst /tmp/mnt/big
 soon fsfreeze --freeze /tmp/mnt
 fsfreeze --unfreeze /tmp/mnt
@@ -91,7 +91,7 @@ echo freezer >/sys/power/pm_test
 echo freeze >/sys/power/state || fail "the machine isn't suspended"
 wait $big || fail "what was held fails after a suspend: $(cat /tmp/said)"
 
-# Others fill the file system, and are killed for memory; he has little himself.
+# Other processes fill the file system, and are killed for memory; the held process uses little memory.
 echo +memory >"$G/cgroup.subtree_control"
 echo 16M >"$G/b/memory.max"
 mkdir "$G/c"
@@ -105,7 +105,7 @@ wait $big || fail "the held one fails: $(cat /tmp/said)"
 echo max >"$G/b/memory.max"
 rm /tmp/mnt/full
 
-# Writes fail while it is written back: it is told, and only then.
+# Writes fail during writeback: the error is reported then, and only then.
 big perl /tmp/burst /tmp/mnt/big
 echo 7 >/sys/kernel/config/simdisk/d0/fail_every
 wait $big && fail "its data is lost and nobody is told"
@@ -116,8 +116,8 @@ wait $small || true
 rm /tmp/enough
 umount /tmp/mnt
 
-# The disk stands still for longer than a policy may leave a call without an answer. One that was let go, when its own time
-# was over, and has its file written, isn't without one.
+# The disk stands still for longer than a policy may leave a call without an answer. A call that was let go when its own time
+# was over, and whose file is being written, counts as answered.
 echo fsync=3000000 >"$G/b/io.sluice.deadline"
 tags=$(cat "$Q/nr_requests") timeout=$(cat "$Q/io_timeout")
 mount_anew
@@ -136,7 +136,7 @@ echo "$timeout" >"$Q/io_timeout"
 echo fsync=60000000 >"$G/b/io.sluice.deadline"
 umount /tmp/mnt
 
-# What it made durable is there after a crash.
+# Data that was made durable is there after a crash.
 mount_anew
 small
 big perl /tmp/burst /tmp/mnt/big
@@ -148,7 +148,7 @@ wait $big && fail "an fsync of a file system that was shut down succeeds"
 wait $small || true
 umount /tmp/mnt
 mount "$DEV" /tmp/mnt
-# The second burst writes what the first one wrote.
+# The second burst writes the same data as the first.
 md5sum </tmp/mnt/big >/tmp/after
 cmp /tmp/before /tmp/after || fail "what was durable is lost"
 

@@ -2,14 +2,14 @@
 # shellcheck shell=sh disable=SC2016
 # modules: split-deadline
 # debug
-# /dev/sluice gives an open file a deadline of its own, to those who may have it, as long as it is open; what isn't one is
-# refused, and nothing changes.
+# /dev/sluice gives an open file a deadline of its own, for processes with the right, while /dev/sluice is open. An invalid
+# deadline is refused, and nothing changes.
 . ./lib.sh
 
 trace=/sys/kernel/tracing
 
-# ask: perl that knows deadline(S, F, US), the error that it gives, 0 if it is taken; opened() a new /dev/sluice; and
-# durable(F), which writes and makes it durable.
+# ask: a perl module. deadline(S, F, US) returns the error, 0 if it is accepted; opened() opens a new /dev/sluice; durable(F)
+# writes to the file and makes it durable.
 cat >/tmp/Ask.pm <<'end'
 use IO::Handle;
 sub opened { open(my $s, "+<", "/dev/sluice") or die "$!"; $s }
@@ -21,13 +21,13 @@ open(TABLE, ">", "/tmp/mnt/table") or die;
 1;
 end
 
-# deadlines: of the fsyncs since the last time, in ms.
+# deadlines: the deadlines of the fsyncs since the last call, in ms.
 deadlines() {
 	sed -n 's/.* deadline=\([0-9]*\).*/\1/p' $trace/trace | awk '{ printf "%s%g", n++ ? " " : "", $1 / 1000000 }'
 	echo >$trace/trace
 }
 
-# expect_deadlines TEXT PERL [COMMAND…]: of the fsyncs that it makes, by that command.
+# expect_deadlines TEXT PERL [COMMAND…]: run perl, by COMMAND; its fsyncs have the deadlines TEXT.
 expect_deadlines() {
 	want=$1 code=$2
 	shift 2
@@ -42,16 +42,16 @@ file_system
 echo 1 >$trace/events/sluice/deadline_fsync/enable
 [ "$(stat -c %a /dev/sluice)" = 666 ] || fail "mode $(stat -c %a /dev/sluice)"
 
-# One file's is another one's no matter; it ends when /dev/sluice is closed, and can be changed before.
+# A file's deadline does not affect another file; it ends when /dev/sluice is closed, and can be changed before.
 expect_deadlines "100 5 100 7 100" 'durable(*LOG); my $s = opened(); expect("5 ms", deadline($s, *LOG, 5000), 0);
 	durable(*LOG); durable(*TABLE); expect("7 ms", deadline($s, *LOG, 7000), 0); durable(*LOG); undef $s; durable(*LOG)'
-# Another descriptor of the same open file has it too, another opening of the file hasn't.
+# Another descriptor of the same open file has the deadline too, another opening of the file doesn't.
 expect_deadlines "5 100" 'my $s = opened(); deadline($s, *LOG, 5000); open(DUP, ">&", *LOG) or die; durable(*DUP);
 	open(OTHER, ">", "/tmp/mnt/log") or die; durable(*OTHER)'
-# It goes to another file.
+# The deadline moves to another file.
 expect_deadlines "100 5" 'my $s = opened(); deadline($s, *LOG, 3000); expect("another", deadline($s, *TABLE, 5000), 0);
 	durable(*LOG); durable(*TABLE)'
-# What is durable by O_SYNC has it too.
+# O_SYNC writes have the deadline too.
 expect_deadlines "5" 'use Fcntl; sysopen(SYNC, "/tmp/mnt/sync", O_WRONLY | O_CREAT | O_SYNC) or die; my $s = opened();
 	deadline($s, *SYNC, 5000); syswrite(SYNC, "x" x 4096) == 4096 or die'
 
@@ -73,7 +73,7 @@ expect_deadlines "5 100" 'my $s = opened(); my $t = opened(); deadline($s, *LOG,
 	my $arg = "x" x 16; for (0x400cdb02, 0x4010db01) { expect($_, (ioctl($s, $_, $arg) ? 0 : $! + 0), 25) }
 	durable(*LOG); durable(*TABLE)'
 
-# Who may set no priorities gets no less time, but more.
+# Without CAP_SYS_NICE a process can lengthen a deadline, but not shorten it.
 cat >/tmp/as_nobody <<'end'
 #!/bin/sh
 exec setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all "$@"
@@ -83,11 +83,11 @@ chmod 777 /tmp/mnt
 rm /tmp/mnt/log /tmp/mnt/table /tmp/mnt/sync /tmp/mnt/fifo
 expect_deadlines "100 3000" 'my $s = opened(); expect("less", deadline($s, *LOG, 5000), 0); durable(*LOG);
 	expect("more", deadline($s, *LOG, 3000000), 0); durable(*LOG)' /tmp/as_nobody
-# Whom he hands the file to isn't slowed down by that.
+# A process that receives the file is not slowed down by that.
 expect_deadlines "3000 100" 'my $s = opened(); $) = $> = 65534; my $t = opened(); expect("his", deadline($t, *LOG, 3000000), 0);
 	durable(*LOG); $> = 0; durable(*LOG)'
 
-# A thousand at a time, while others come and go, and their processes are killed.
+# A thousand at a time, while others are opened and closed, and their processes are killed.
 for _ in 1 2 3 4; do
 	perl -I/tmp -e 'use Ask; while (1) { my @kept;
 		for (1 .. 250) { open(my $f, ">", "/tmp/mnt/$$.$_") or die; my $s = opened();
@@ -100,7 +100,7 @@ kill -KILL $(pgrep perl)
 wait || true
 deadlines | tr ' ' '\n' | sort -u | grep -qx 5 || fail "none of many has its deadline"
 
-# It keeps the file open, and nothing else.
+# /dev/sluice keeps the file open, and nothing else.
 perl -I/tmp -e 'use Ask; our $s = opened(); deadline($s, *LOG, 5000); close(LOG); close(TABLE); open(R, ">", "/tmp/ready");
 	sleep 600' &
 until [ -e /tmp/ready ]; do

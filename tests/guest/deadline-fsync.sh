@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
-# A small fsync is done in its time, beside big ones that are done in theirs: of another process, of several files, in a
-# commit that both need, beside checkpoints, and where a commit waits for data. So is a read. mq-deadline shows that this
-# isn't easy.
+# A small fsync keeps its deadline beside large ones that keep theirs. The large ones are of another process, of several files,
+# in a shared commit, beside checkpoints, and where a commit waits for data. A read keeps its deadline too. mq-deadline shows
+# that this isn't trivial.
 . ./lib.sh
 
-# What they do: NAME SECONDS, reported in /tmp/NAME as "p95 longest number", ms.
+# The loads: NAME SECONDS, reported in /tmp/NAME as "p95 longest number", in ms.
 cat >/tmp/load.py <<'END'
 import os, random, sys, time
 
@@ -33,7 +33,7 @@ if name == "append":
         os.write(fd, block)
         timed(fd)
 elif name == "cold":
-    # Maps of what is free are read from the disk, with a handle of the journal.
+    # Maps of free blocks are read from the disk, with a handle of the journal.
     while going_on():
         with open("/proc/sys/vm/drop_caches", "w") as drop:
             drop.write("3")
@@ -83,7 +83,7 @@ with open(f"/tmp/{name}", "w") as out:
     print(round(took[int(len(took) * 0.95)]), round(took[-1]), len(took), file=out)
 END
 
-# beside NAME OF DEADLINE_MS: A appends, or reads, with 100 ms; B does what is said, with his deadline.
+# beside NAME OF DEADLINE_MS: A appends, or reads, with 100 ms; B runs the load NAME with its own deadline.
 beside() {
 	rm -f /tmp/"$1" /tmp/"$2"
 	for job in "a $1" "b $2"; do
@@ -98,8 +98,8 @@ beside() {
 	cat /sys/kernel/debug/block/simdisk-d0/sched/forecast 2>/dev/null || :
 }
 
-# in_time NAME OF DEADLINE_MS: A's 95th percentile is within 1.2 times its deadline, $small ms, of some hundred, and none
-# takes three times as long; B is within its own.
+# in_time NAME OF DEADLINE_MS: of some hundred operations of A the 95th percentile is within 1.2 times its deadline, $small ms,
+# and none takes three times as long. B is within its own deadline.
 in_time() {
 	beside "$1" "$2"
 	read -r p95 longest number <"/tmp/$1"
@@ -111,10 +111,10 @@ in_time() {
 	[ "$longest" -le "$3" ] || fail "$2 takes $longest ms"
 }
 
-# each_in_time LOAD…: A is in time beside each, with its fsyncs and with its reads. Beside the first one, mq-deadline
-# takes twice as long.
+# each_in_time LOAD…: A keeps its deadline beside each load, with its fsyncs and with its reads. Beside the first load,
+# mq-deadline takes twice as long.
 each_in_time() {
-	# A small journal is full soon.
+	# A small journal fills up soon.
 	large_files 3 256m
 	filefrag /tmp/mnt/f0 /tmp/mnt/f1 /tmp/mnt/f2 >/dev/null
 	echo "fsync=${small}000 read=${small}000" >"$G/a/io.sluice.deadline"
@@ -136,7 +136,7 @@ load split-deadline
 weights
 mkdir "$G/a" "$G/b"
 
-# Flash takes 18 ms for an fsync alone, of which 15 are the two flushes of a commit.
+# Flash takes 18 ms for a single fsync, 15 of them for the two flushes of a commit.
 disk ssd
 small=25 seconds=4
 each_in_time burst files grow
@@ -147,11 +147,11 @@ rmdir "$_config"
 disk hdd
 small=100 seconds=8
 each_in_time burst files names grow
-# Who asks for what can't be is late, at nobody's cost who has less time.
+# An fsync with an impossible deadline is late, and does not delay one with a shorter deadline.
 echo fsync=200000 >"$G/b/io.sluice.deadline"
 in_time append burst 60000
 
-# What a commit waits for: who has a handle, and reads maps of free blocks behind others' data. They have no deadline.
+# A commit waits for processes with a handle. These read maps of free blocks behind other I/O, and their reads have no deadline.
 umount /tmp/mnt
 mount "$DEV" /tmp/mnt
 echo fsync=2000000 >"$G/b/io.sluice.deadline"
@@ -178,7 +178,7 @@ echo 0 >/sys/kernel/tracing/events/enable
 echo fsync=6000000 >"$G/b/io.sluice.deadline"
 umount /tmp/mnt
 
-# What a commit waits for: the data of each block that was allocated.
+# A commit waits for the data of each block that was allocated.
 large_files 3 256m -o dioread_lock
 in_time append grow 6000
 umount /tmp/mnt

@@ -2,16 +2,16 @@
 # shellcheck shell=sh
 # modules: split-deadline afq
 # debug
-# io.sluice.deadline takes what are deadlines and nothing else, and from who may set no priorities only longer ones; the
-# knobs likewise. Schedulers, deadlines and knobs change under load, also while fsyncs are held, and nothing is lost.
+# io.sluice.deadline accepts deadlines and nothing else, and without CAP_SYS_NICE only longer ones; so do the knobs. Schedulers,
+# deadlines and knobs change under load, also while fsyncs are held, and nothing is lost.
 . ./lib.sh
 
-# written FILE VALUE: the error that writing gives, 0 if it is taken.
+# written FILE VALUE: the error of a write, 0 if the value is accepted.
 written() {
 	perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' "$1" "$2"
 }
 
-# refused FILE VALUE ERROR: and nothing changes.
+# refused FILE VALUE ERROR: the write fails with ERROR, and nothing changes.
 refused() {
 	old=$(cat "$1")
 	error=$(written "$1" "$2")
@@ -19,7 +19,7 @@ refused() {
 	[ "$(cat "$1")" = "$old" ] || fail "'$2' made $1 $(cat "$1")"
 }
 
-# taken FILE VALUE TEXT: and it reads like that.
+# taken FILE VALUE TEXT: the value is accepted, and reads as TEXT.
 taken() {
 	error=$(written "$1" "$2")
 	[ "$error" = 0 ] || fail "$1 '$2': error $error"
@@ -51,14 +51,14 @@ for value in ' ' 5000 fsync fsync= fsync=5ms write=5000 "fsync=5000 5000" "read=
 	refused "$file" "$value" $EINVAL
 done
 
-# Who may set no priorities has a cgroup of his own below: he may have more time than he would have without it, not less.
+# Without CAP_SYS_NICE, a delegated cgroup can have more time than it would have without its own deadline, not less.
 mkdir "$G/above"
 echo +io >"$G/above/cgroup.subtree_control"
 echo fsync=5000 >"$G/above/io.sluice.deadline"
 mkdir "$G/above/his"
 his=$G/above/his/io.sluice.deadline
 chown 65534 "$his"
-# as_nobody VALUE: the error that he gets.
+# as_nobody VALUE: the error of that write by the user nobody.
 # shellcheck disable=SC2016
 as_nobody() {
 	setpriv --reuid 65534 --clear-groups --inh-caps=-all \
@@ -89,7 +89,7 @@ for value in 2 -1 on; do
 	refused "$knob" $value $error
 done
 
-# The kernel's own throttling of writes is off as long as this scheduler decides; 6.1 doesn't say so.
+# The kernel's own throttling of writes is off while this scheduler decides; 6.1 doesn't show that.
 case $(uname -r) in
 6.1.*) ;;
 *) [ "$(cat "$Q/wbt_lat_usec")" = 0 ] || fail "writeback is throttled too: $(cat "$Q/wbt_lat_usec")" ;;
@@ -97,7 +97,7 @@ esac
 scheduler none
 [ "$(cat "$Q/wbt_lat_usec")" != 0 ] || fail "writeback isn't throttled afterwards"
 
-# An fsync of much is held beside who has little time, and the scheduler, or the deadline, changes.
+# An fsync of much data is held beside a process with a short deadline, and the scheduler, or the deadline, changes.
 file_system
 for name in split-deadline none afq; do
 	scheduler split-deadline
@@ -127,7 +127,7 @@ for name in split-deadline none afq; do
 	rm -f /tmp/enough /tmp/mnt/*.0
 done
 
-# Four verify what they write, while all changes that can.
+# Four jobs verify their writes, while everything that can be changed changes.
 in_group b fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=2 --verify=crc32c --fallocate=none --fsync=4 \
 	--numjobs=4 --name=verify --rw=randwrite --output=/out/fio &
 load=$!

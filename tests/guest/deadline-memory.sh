@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
-# An fsync's data is estimated by all that its file has dirty, in one piece or scattered; what is swapped out goes before
-# what has no deadline.
+# An fsync's data is estimated from all dirty data of its file, contiguous or scattered. Swap-out goes before requests without a
+# deadline.
 . ./lib.sh
 
-# estimate NAME BYTES COMMAND…: a command's fsync is foretold to take about as long as so many bytes at 70 MB/s.
+# estimate NAME BYTES COMMAND…: the forecast for a command's fsync is about the time of BYTES at 70 MB/s.
 estimate() {
 	: >/sys/kernel/tracing/trace
 	name=$1 ms=$(($2 / 70000))
@@ -25,13 +25,13 @@ echo 60000 >"$Q/iosched/fsync_deadline"
 file_system
 echo 1 >/sys/kernel/tracing/events/sluice/deadline_fsync/enable
 estimate "one piece" $((64 << 20)) dd if=/dev/zero of=/tmp/mnt/f bs=1M count=64 conv=fsync status=none
-# Each 16th page of the file, 3000 in all, at 6600 a second.
+# Every 16th page of the file, 3000 in all, at 6600 a second.
 estimate "scattered" $((3000 * 10606)) python3 -c 'import os
 fd = os.open("/tmp/mnt/g", os.O_CREAT | os.O_WRONLY)
 for page in range(3000):
     os.pwrite(fd, bytes(4096), page * 65536)
 os.fsync(fd)'
-# Beside what else its account has dirty.
+# Beside other dirty data of its account.
 estimate "a part" $((24 << 20)) python3 -c 'import os
 left, right = (os.open(f"/tmp/mnt/{name}", os.O_CREAT | os.O_WRONLY) for name in ("left", "right"))
 os.write(left, bytes(24 << 20))
@@ -41,7 +41,7 @@ echo 0 >/sys/kernel/tracing/events/enable
 umount /tmp/mnt
 scheduler none
 
-# A short fsync keeps the disk from what has more time. Nothing but swap-out is written back.
+# A short fsync keeps the disk from requests with more time. Only swap-out is written back.
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 DISK=d1 disk hdd
 scheduler split-deadline

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
-# What waits behind a busy device goes by its place while nothing expires; a read that expires goes in time, not sooner; and
-# who is late with a longer deadline isn't in the way of a shorter one.
+# Requests that wait behind a busy device are served by place while nothing expires. A read that expires is served in time, not
+# sooner. A late read with a longer deadline doesn't delay one with a shorter deadline.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# reads NAME GROUP FIO_OPTION…: in the background; reported in /tmp/NAME.json.
+# reads NAME GROUP FIO_OPTION…: reads in the background; reported in /tmp/NAME.json.
 reads() {
 	name=$1 group=$2
 	shift 2
@@ -16,7 +16,7 @@ reads() {
 		--ioengine=libaio --rw=randread --output-format=json --output="/tmp/$name.json" "$@" &
 }
 
-# between NAME LEAST MOST: the longest of his reads took so many ms.
+# between NAME LEAST MOST: the longest read of NAME took between LEAST and MOST ms.
 between() {
 	took=$(python3 -c 'import json, sys
 print(json.load(open(sys.argv[1]))["jobs"][0]["read"]["lat_ns"]["max"] // 10**6)' "/tmp/$1.json")
@@ -26,7 +26,7 @@ print(json.load(open(sys.argv[1]))["jobs"][0]["read"]["lat_ns"]["max"] // 10**6)
 	fi
 }
 
-# One request at a time is inside the device, each for 50 ms.
+# The device has one request at a time, each for 50 ms.
 disk ssd queue_depth=1 slots=1 slowdown=1000 read_cmd_ns=50000 write_cmd_ns=50000 read_lsb_ns=1 read_msb_ns=1 \
 	read_latency_ns=0 data=none
 scheduler split-deadline
@@ -35,7 +35,7 @@ echo 2 >"$Q/nomerges"
 echo 60000 >"$Q/iosched/read_deadline"
 weights
 mkdir "$G/a" "$G/b"
-# What a read takes is known.
+# The scheduler learns the duration of a read.
 reads warm b --size=64m --number_ios=20
 wait
 
@@ -44,7 +44,7 @@ echo >$tracing/trace
 reads place b --size=64m --iodepth=14 --iodepth_batch=14 --number_ios=14
 wait
 echo 0 >$tracing/events/block/block_rq_issue/enable
-# The sweep goes up from where it was, and begins below once.
+# The sweep goes up from its position, and starts again below once.
 awk '{
 	for (at = 1; at <= NF; at++)
 		if ($at == "block_rq_issue:")
@@ -66,7 +66,7 @@ wait
 between one 200 500
 between many 1100 1500
 
-# Who has a second for two seconds' work is late.
+# A deadline of a second for two seconds' work is missed.
 echo read=1000000 >"$G/b/io.sluice.deadline"
 echo read=250000 >"$G/a/io.sluice.deadline"
 reads late b --offset=64m --size=64m --iodepth=40 --iodepth_batch=40 --number_ios=40
@@ -76,7 +76,7 @@ wait
 between short 50 350
 between late 1900 2500
 
-# Of those with the same deadline the one goes in time that a reader in sequence, always nearer, would leave behind.
+# Among reads with the same deadline one is served in time that a sequential reader, always nearer, would leave behind.
 echo read=600000 >"$G/b/io.sluice.deadline"
 reads flow b --rw=read --offset=64m --size=64m --iodepth=4 --number_ios=60
 sleep 0.5
@@ -84,7 +84,7 @@ reads far b --size=1m --number_ios=1
 wait
 between far 300 700
 
-# Who has a minute waits while others with little time want more than there is, but not for as long as they do.
+# A request with a minute waits while others with short deadlines ask for more than the device can do, but not to their end.
 echo read=default >"$G/b/io.sluice.deadline"
 echo read=300000 >"$G/a/io.sluice.deadline"
 reads flood a --offset=64m --size=64m --iodepth=24 --number_ios=90

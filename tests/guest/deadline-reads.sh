@@ -3,7 +3,7 @@
 # modules: split-deadline
 # debug
 # /dev/sluice gives the reads of an open file a deadline of their own: in the page cache and past it, one by one and many at
-# once, for as long as it is open; a read that expires goes in time, whatever else its process reads.
+# once, while /dev/sluice is open. A read that expires is served in time, whatever else its process reads.
 . ./lib.sh
 
 trace=/sys/kernel/tracing
@@ -79,7 +79,7 @@ for file in LOG, TABLE:
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 end
 
-# ask CODE [COMMAND…]: run this, with the above.
+# ask CODE [COMMAND…]: run this code, with the functions above.
 ask() {
 	code=$1
 	shift
@@ -87,7 +87,7 @@ ask() {
 $code" || fail "$code"
 }
 
-# expect_reads TEXT CODE [COMMAND…]: deadlines in ms of the reads that it makes.
+# expect_reads TEXT CODE [COMMAND…]: the reads of the code have these deadlines in ms.
 expect_reads() {
 	want=$1
 	shift
@@ -100,20 +100,20 @@ expect_reads() {
 
 disk ssd
 scheduler split-deadline
-# The thread that reads bitmaps ahead some time after a mount would be one more reader.
+# After a mount a thread reads bitmaps ahead, which would be one more reader.
 file_system -o no_prefetch_block_bitmaps
 for file in log table; do
 	dd if=/dev/zero of=/tmp/mnt/$file bs=1M count=48 conv=fsync status=none
 done
 echo 1 >$trace/events/sluice/deadline_read/enable
 
-# One file's is another one's no matter; it ends with /dev/sluice, can be changed, and goes to another file.
+# A file's deadline does not affect another file; it ends with /dev/sluice, can be changed, and moves to another file.
 expect_reads "50 5 50 7 50 50 5 50" 's = opened(); read(LOG); expect("5 ms", deadline(s, LOG, 5000), 0)
 read(LOG); read(TABLE); expect("7 ms", deadline(s, LOG, 7000), 0); read(LOG); read(TABLE)
 expect("another", deadline(s, TABLE, 5000), 0); read(LOG); read(TABLE); os.close(s); read(TABLE)'
-# Another descriptor of the same open file has it too, another opening of the file hasn't.
+# Another descriptor of the same open file has the deadline too, another opening of the file doesn't.
 expect_reads "5 50" 's = opened(); deadline(s, LOG, 5000); read(os.dup(LOG)); read(os.open("/tmp/mnt/log", os.O_RDONLY))'
-# Its fsyncs have one of their own, or none.
+# Its fsyncs have a deadline of their own, or none.
 expect_reads "50 9" 's = opened(); deadline(s, LOG, 0, 5000); read(LOG); deadline(s, LOG, 9000, 5000); read(LOG)'
 # Past the page cache, and many at once, in either order.
 direct='D = os.open("/tmp/mnt/log", os.O_RDONLY | os.O_DIRECT); E = os.open("/tmp/mnt/table", os.O_RDONLY | os.O_DIRECT); s = opened()
@@ -122,7 +122,7 @@ expect_reads "5 50" "$direct; read_direct(D); read_direct(E)"
 expect_reads "5 50 5 50" "$direct; read_at_once(D, E, D, E)"
 expect_reads "50 5 5 50 5" "$direct; read_at_once(E, D, D, E, D)"
 
-# While no file of a disk has one nobody looks at its reads, whatever another disk's files have.
+# While no file of a disk has a deadline, its reads are not looked at, whatever files of another disk have one.
 looks() {
 	echo >$trace/trace
 	ask "$@"
@@ -157,7 +157,7 @@ expect("read only", deadline(s, R, 5000, 5000), 22)
 expect("no file", deadline(s, 999, 5000), 9)
 read(LOG)'
 
-# Without CAP_SYS_NICE there is no deadline of reads, longer or shorter: other users' reads would pass a gate.
+# Without CAP_SYS_NICE no deadline for reads is accepted, longer or shorter: other users' reads would pass a gate.
 cat >/tmp/as_nobody <<'end'
 #!/bin/sh
 exec setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all "$@"
@@ -168,7 +168,7 @@ expect_reads "50 50" 's = opened(); expect("less", deadline(s, LOG, 5000), 1); r
 expect("more", deadline(s, LOG, 3000000), 1); expect("of both", deadline(s, LOG, 3000000, 3000000), 1)
 expect("of fsyncs", deadline(s, LOG, 0, 3000000), 0); read(LOG)' /tmp/as_nobody
 
-# They come and go, and their processes are killed, while the scheduler is changed and others read many at once.
+# /dev/sluice is opened and closed, and processes are killed, while the scheduler is changed and others read many at once.
 for _ in 1 2 3 4; do
 	ask "$direct
 import ask
@@ -189,7 +189,7 @@ wait || true
 umount /tmp/mnt
 scheduler none
 
-# One request at a time is inside the device, each for 50 ms; by its place what is asked for here would be the last of 25.
+# The device has one request at a time, each for 50 ms; by place this read would be the last of 25.
 DISK=d1 disk ssd queue_depth=1 slots=1
 mkfs.ext4 -q -E nodiscard,lazy_itable_init=0 -O ^has_journal "$DEV" 256m
 mount "$DEV" /tmp/mnt
@@ -203,7 +203,7 @@ for setting in slowdown=1000 read_cmd_ns=50000 write_cmd_ns=50000 read_lsb_ns=1 
 done
 echo 1 >"$_config/power"
 mount -o noatime,no_prefetch_block_bitmaps "$DEV" /tmp/mnt
-# beside_many FILE: how many ms a page of it takes.
+# beside_many FILE: the ms that a page of it takes.
 beside_many() {
 	scheduler split-deadline
 	echo 64 >"$Q/nr_requests"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
-# A flush that the driver gives back, to be tried again, isn't one that goes on for ever: what has more time than a reader of a
-# moment ago doesn't wait for it.
+# A flush that the driver gives back, to be tried again, does not count as under way for ever. A request with more time than a
+# recent reader doesn't wait for it.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing

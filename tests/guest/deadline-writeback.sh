@@ -3,8 +3,8 @@
 # modules: split-deadline
 # full
 # debug
-# What a neighbour leaves to the page cache makes no small fsync late: split-deadline paces what is written back, and
-# holds nobody; with own_writeback 0 the kernel decides, and the neighbour is held at his writes. That changes under load.
+# A neighbour's writeback makes no small fsync late: split-deadline paces the writeback, and holds no process. With
+# own_writeback 0 the kernel decides, and the neighbour is held in its writes. The knob changes under load.
 . ./lib.sh
 
 # in_group NAME COMMAND…
@@ -12,7 +12,7 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
-# Appends for eight seconds; says the 95th percentile of its fsyncs, ms.
+# Appends for eight seconds; prints the 95th percentile of its fsyncs in ms.
 cat >/tmp/append.py <<'END'
 import os, time
 
@@ -27,7 +27,7 @@ took.sort()
 print(round(took[int(len(took) * 0.95)]))
 END
 
-# Writes to random places, without an fsync, until it may not; says how many blocks.
+# Writes to random places, without an fsync, until it is stopped; prints the number of blocks.
 cat >/tmp/scatter.py <<'END'
 import os, random, time
 
@@ -42,7 +42,7 @@ while not os.path.exists("/tmp/enough"):
 print(blocks)
 END
 
-# held: the neighbour's write is.
+# held: the neighbour's write is held.
 held() {
 	grep -q " write .*reason=dirty" /sys/kernel/debug/split/held
 }
@@ -90,8 +90,8 @@ beside held
 [ "$blocks" -ge 256 ] || fail "B writes $blocks blocks only: what has been written counts as dirty"
 [ "$buffered" -gt $((blocks * 2)) ] || fail "the write buffer holds $buffered blocks, $blocks without it"
 
-# Files that are closed are written back too, long before the kernel would; and who has next to nothing dirty isn't held
-# for others.
+# Closed files are written back too, long before the kernel would do so. A process with next to no dirty data isn't held for
+# others.
 echo 3000 >/proc/sys/vm/dirty_expire_centisecs
 mkdir "$G/c"
 cat >/tmp/little.py <<'END'
@@ -123,7 +123,7 @@ echo "A takes $(cat /tmp/p95) ms, C $(cat /tmp/longest) ms, B makes $made files"
 [ $made -ge 40 ] || fail "B, whose files are closed, makes $made in seven seconds"
 rm -f /tmp/mnt/made* /tmp/mnt/little
 
-# Nobody has less time than he: he isn't held, however much is dirty.
+# No process has less time than B: B isn't held, however much is dirty.
 sleep 11
 in_group b dd if=/dev/zero of=/tmp/mnt/f0 bs=1M count=64 conv=notrunc status=none &
 b=$!
@@ -134,7 +134,7 @@ done
 wait $b || fail "dd failed"
 sync
 
-# Held writes go when that changes, when the scheduler does, and when they are killed.
+# Held writes go on when the knob or the scheduler changes, and when they are killed.
 for what in 1 none kill; do
 	scheduler split-deadline
 	echo 0 >"$knob"

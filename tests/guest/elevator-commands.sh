@@ -3,7 +3,7 @@
 # schedulers: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # full: split-token split-deadline split-noop
 # race: too
-# Commands that are no reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued ones.
+# Commands other than reads and writes pass: flush, FUA, discard, write zeroes, pass-through; and so do requeued commands.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -13,7 +13,7 @@ count() {
 	grep " block_$1: " $tracing/trace | grep -c "$2" || :
 }
 
-# flow EVENT KIND: requests of a kind were seen.
+# flow EVENT KIND: the trace has requests of a kind.
 flow() {
 	[ "$(count "$1" "$2")" -gt 0 ] || fail "$name: no block_$1 of kind '$2'"
 }
@@ -22,7 +22,7 @@ reads() {
 	awk '{ print $1 }' "/sys/block/${DEV#/dev/}/stat"
 }
 
-# every_command [SECONDS]: beside reads and writes of two ranks, which go on for so long afterwards.
+# every_command [SECONDS]: send every command beside reads and writes of two ranks, which go on for SECONDS afterwards.
 every_command() {
 	before=$(reads)
 	echo >$tracing/trace
@@ -47,11 +47,11 @@ every_command() {
 	cp $tracing/trace /out/trace-$name
 	flow rq_issue ' FF\? '
 	flow rq_issue ' DS\? '
-	# The scheduler's end proves that it counted them all.
+	# The scheduler's exit proves that it counted all of them.
 	scheduler none
 }
 
-# The last of a busy second would else drive out the first.
+# Without this the last events of a busy second overwrite the first.
 echo 16384 >$tracing/buffer_size_kb
 for event in insert issue requeue; do
 	echo 1 >$tracing/events/block/block_rq_$event/enable
@@ -81,14 +81,14 @@ every_command
 flow rq_requeue ' [RW]'
 flow rq_issue ' N '
 
-# Half of what every 13th read asks for: the rest comes back to the scheduler as a request.
+# Every 13th read gets half of its data: the rest comes back to the scheduler as a request.
 name=scsi-short
 scheduler "$SCHEDULER"
 echo 256 >/sys/bus/pseudo/drivers/scsi_debug/opts
 every_command
 flow rq_requeue ' R'
 
-# Every 99th command is lost: when its second is over it is aborted, and comes again.
+# Every 99th command is lost: after a second it is aborted, and sent again.
 name=scsi-lost
 scheduler "$SCHEDULER"
 echo 1 >"/sys/block/${DEV#/dev/}/device/timeout"

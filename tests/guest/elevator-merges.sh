@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: mq-prio cpq
-# Behind a busy device bios merge in front, behind and between, within a rank only, and the data stays right.
+# Behind a busy device bios merge in front, behind and between, only within a rank, and the data stays right.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -23,7 +23,7 @@ run() {
 		fail "fio: $*"
 }
 
-# replay NAME BATCH OFFSET[+SIZE]…: writes at these KiB, of 4 KiB if not said; three or more in a batch are plugged.
+# replay NAME BATCH OFFSET[+SIZE]…: writes at these KiB, of 4 KiB unless SIZE is given; a batch of three or more is plugged.
 replay() {
 	name=$1 batch=$2
 	shift 2
@@ -54,22 +54,22 @@ for profile in ssd hdd; do
 	merged bio_frontmerge 100 "$profile, backward"
 	run --name=gaps --rw=randwrite --offset=4m --verify=crc32c --size=128k --loops=8
 	merged rq_merge 8 "$profile, gaps"
-	# Most of them in front of another request than the last one, which the block layer looks at by itself.
+	# Most bios merge in front of another request than the last one, which the block layer checks by itself.
 	merged bio_frontmerge 64 "$profile, gaps"
 	run --name=reads --rw=read
 	merged bio_backmerge 100 "$profile, reads"
 
-	# A plug's request that begins where a waiting one ends: neither of its bios saw it.
+	# A plug's request begins where a waiting one ends: neither of its bios was compared with it.
 	replay insertion 3 512 640 768 0 128 256 8 4 520 136 132 648 264 260 776
 	merged rq_merge 3 "$profile, insertion"
-	# The larger one gets in front of one that it covers, and must be found there by the last.
+	# The larger request moves in front of one that it covers, and the last bio must find it there.
 	replay moved 1 512 640 0 64 72 60+12 200 204 56
 	merged bio_frontmerge 2 "$profile, moved"
-	# What came in one plug was sorted by a dispatch before anything looked for a merge.
+	# A dispatch sorted the requests of one plug before any lookup for a merge.
 	replay sorted 12 0 12 24 36 48 60 72 84 96 108 120 132 16 28 40 52 64 76 88 100 112 124 136 4
 	merged bio_backmerge 9 "$profile, sorted"
 
-	# Neighbours of different ranks stay apart: one rank writes every other 4 KiB, another what is between.
+	# Neighbours of different ranks stay apart: one rank writes every other 4 KiB, the other rank the gaps.
 	run --rw=write:4k --verify=crc32c --name=even --prioclass=1 --name=odd --prioclass=2 --offset=4k
 	[ "$(count bio_backmerge)$(count bio_frontmerge)$(count rq_merge)" = 000 ] ||
 		fail "$profile: different ranks merged: $(grep -m 3 merge $tracing/trace)"

@@ -4,8 +4,8 @@
 # full: afq split-deadline split-noop
 # cpus: 2
 # race: too
-# Several hardware queues, drivers that sleep, shared tags, a disk that takes one request for all of its hardware queues;
-# zoned devices where the kernel orders their writes.
+# Several hardware queues, drivers that sleep, shared tags, a disk that takes one request for all of its hardware queues, and
+# zoned devices where the kernel keeps the order of writes.
 . ./lib.sh
 
 # null SETTING…: a null_blk device that keeps its data.
@@ -19,7 +19,7 @@ null() {
 	Q=/sys/block/nullb0/queue
 }
 
-# write_and_verify FIO_OPTION…: both CPUs, two ranks, each its own 16 MiB.
+# write_and_verify FIO_OPTION…: write and verify from both CPUs, with two ranks, 16 MiB each.
 write_and_verify() {
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=32 --bsrange=4k-32k --io_size=4m \
 		--verify=crc32c --verify_fatal=1 --verify_backlog=64 --output=/out/fio "$@" \
@@ -47,8 +47,8 @@ disk nvme queues=4 queue_depth=2 slots=4
 scheduler "$SCHEDULER"
 write_and_verify --rw=randwrite
 
-# Each CPU has a hardware queue, and the disk takes one request: the read of CPU 1 waits in its queue until the read of CPU 0
-# has ended, and that runs it. mq-deadline's flag, that running one queue is enough, may not stay behind.
+# Each CPU has a hardware queue, and the disk takes one request. The read of CPU 1 waits in its queue until the read of CPU 0
+# has ended, which then runs that queue. mq-deadline's flag that running one queue is enough must not stay set.
 load sd_mod
 modprobe scsi_debug dev_size_mb=16 submit_queues="$queues" ndelay=100000000
 until DEV=/dev/$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*/block 2>/dev/null) && [ -b "$DEV" ]; do

@@ -5,17 +5,17 @@
 # cpus: 2
 # race: too
 # dmesg: I/O error
-# The drive is unplugged and a CPU comes and goes under a load of several ranks, also on several hardware queues.
+# The drive is unplugged, and a CPU goes offline and online, under a load of several ranks, also on several hardware queues.
 . ./lib.sh
 
 config=/sys/kernel/config/simdisk/d0
 
-# started: the number of requests that the drive has begun.
+# started: the number of requests that the drive has started.
 started() {
 	awk '$1 == "read" || $1 == "write" { sum += $2 } END { print sum }' $config/stats
 }
 
-# start_load: what lasts until told that it is enough, or until the drive is gone.
+# start_load: a load that lasts until /tmp/enough is there, or until the drive is gone.
 start_load() {
 	before=$(started)
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=16 --rw=randrw --bsrange=4k-64k \

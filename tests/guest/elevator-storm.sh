@@ -4,8 +4,8 @@
 # race: only
 # full
 # limit: 3600
-# 10,000 switches between all schedulers and 1,000 unloads, while four CPUs read, write and flush, processes fork in cgroups that
-# come and go, the number of tags changes and all knobs are read: nothing is lost, nothing stands still.
+# 10,000 switches between all schedulers and 1,000 unloads, while four CPUs read, write and flush. Processes fork in cgroups
+# that come and go, the number of tags changes and all knobs are read. Nothing is lost, and nothing stands still.
 . ./lib.sh
 
 # The kernel that reports data races takes many times as long, and reports them sooner.
@@ -16,7 +16,7 @@ UNLOADS=$((1000 / part))
 OURS="mq-prio cpq sluice afq split-token split-deadline split-noop wrr"
 RIVALS="none mq-deadline bfq kyber"
 
-# start_load: what they write they read back, until told that it is enough.
+# start_load: jobs that verify what they write, until /tmp/enough is there.
 start_load() {
 	fio --thread --time_based --runtime=100000 --trigger-file=/tmp/trigger --output=/out/fio --size=2m --bsrange=4k-64k \
 		--rw=randwrite --verify=crc32c --verify_fatal=1 --verify_backlog=32 --thinktime=1ms --thinktime_blocks=4 \
@@ -31,7 +31,7 @@ start_load() {
 	done
 }
 
-# until_enough COMMAND: again and again.
+# until_enough COMMAND: run the command again and again.
 until_enough() {
 	times=0
 	while [ ! -e /tmp/enough ]; do
@@ -41,10 +41,10 @@ until_enough() {
 	echo "$1: $times" >"/tmp/times-$1"
 }
 
-# forks: twenty processes in a cgroup of their own, which then goes.
+# forks: twenty processes in a cgroup of their own, which is then removed.
 forks() {
 	mkdir $G/storm
-	echo $((times % 1000 + 1)) 2>/dev/null >$G/storm/io.sluice.weight || : # no module has weights just now
+	echo $((times % 1000 + 1)) 2>/dev/null >$G/storm/io.sluice.weight || : # no loaded module has weights at this moment
 	# shellcheck disable=SC2016  # of the inner shell
 	sh -c 'echo $$ >"$0/cgroup.procs"; for i in $(seq 20); do
 			dd if=/dev/zero of="/tmp/mnt/fork$i" bs=4k count=4 conv=fsync status=none &
@@ -58,13 +58,13 @@ forks() {
 
 tags() {
 	for number in 4 64 5 256; do
-		echo $number 2>/dev/null >"$Q/nr_requests" || : # more than the scheduler of this moment can have
+		echo $number 2>/dev/null >"$Q/nr_requests" || : # more than the present scheduler can have
 		sleep 0.1
 	done
 }
 
 knobs() {
-	cat "$Q"/iosched/* /sys/kernel/debug/block/simdisk-d0/sched/* >/dev/null 2>&1 || : # they went meanwhile
+	cat "$Q"/iosched/* /sys/kernel/debug/block/simdisk-d0/sched/* >/dev/null 2>&1 || : # they were removed meanwhile
 	sleep 0.1
 }
 
@@ -72,7 +72,7 @@ progress() {
 	awk '{ print $1 + $5 }' /sys/block/simdisk-d0/stat
 }
 
-# going: the disk's requests end, and the kernel has nothing to complain about, as long as its log has it.
+# going: the disk's requests end, and the kernel's log shows no error.
 going() {
 	expect_dmesg_clean
 	before=$(progress)
@@ -84,15 +84,15 @@ going() {
 	fail "$name: all stands still: $(cat "$Q/scheduler")"
 }
 
-# pick WORD…: one of them.
+# pick WORD…: one of the words.
 pick() {
 	seed=$(((seed * 1103515245 + 12345) & 0x7fffffff))
 	shift $(((seed >> 16) % $#))
 	name=$1
 }
 
-# choose: switch. It starts no process, each of which takes as long here as a switch. On a busy host the hooks of split are
-# sometimes refused for taking 5 s, which says that it be tried again.
+# choose: switch. It starts no process, since starting one takes as long here as a switch. On a busy host the hooks of split are
+# sometimes refused because they take 5 s, with a message to try again.
 choose() {
 	module=$name
 	case $name in
@@ -113,7 +113,7 @@ choose() {
 	esac
 }
 
-# unload: what is not in use, and all of it now and then.
+# unload: the modules that are not in use, and all of them now and then.
 unload() {
 	set -- "$last"
 	# shellcheck disable=SC2086  # words on purpose

@@ -6,10 +6,10 @@
 # each
 # debug
 # race: too
-# Schedulers, the number of tags and knobs change under load; a module in use stays, one that isn't goes.
+# Schedulers, the number of tags and knobs change under load; a module that is in use can't be unloaded, another can.
 . ./lib.sh
 
-# Several ranks write, flush and read back what they wrote, until told that it is enough.
+# Several ranks write, flush and verify what they wrote, until /tmp/enough is there.
 start_load() {
 	job="--rw=randwrite --bsrange=4k-64k --iodepth=16 --size=2m --verify=crc32c --verify_backlog=32 --fsync=16"
 	# shellcheck disable=SC2086  # words on purpose
@@ -24,7 +24,7 @@ running() {
 	kill -0 $load 2>/dev/null || fail "the load ended: $(cat /out/fio)"
 }
 
-# change VALUE: the knobs, to one of three sets of values.
+# change VALUE: set the knobs to one of three sets of values.
 change() {
 	case $SCHEDULER in
 	afq) set -- moment $(($1 * 1000)) patience $(($1 * 500 + 1)) quantum $(($1 * 4096)) slack $(($1 * 256)) burst_ms $(($1 * 100)) ;;
@@ -67,7 +67,7 @@ for name in none "$SCHEDULER" mq-deadline "$SCHEDULER" bfq "$SCHEDULER" kyber "$
 	running
 	sleep 0.02
 	[ "$name" = "$SCHEDULER" ] || continue
-	# In use, by the queue.
+	# The queue uses the module.
 	if rmmod "$module" 2>/dev/null; then
 		fail "the module in use went"
 	fi
@@ -82,7 +82,7 @@ for name in none "$SCHEDULER" mq-deadline "$SCHEDULER" bfq "$SCHEDULER" kyber "$
 	running
 done
 
-# Without a queue that uses it, it goes and comes under load.
+# Unused by a queue, the module is unloaded and loaded under load.
 for _ in 1 2; do
 	scheduler none
 	rmmod "$module"

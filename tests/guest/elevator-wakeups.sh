@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # schedulers: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # race: only
-# Eight processes of all priorities, two on each CPU, read and write a little and wait for one another, hundreds of times: where
-# a wakeup is lost, all wait for ever.
+# Eight processes of all priorities, two on each CPU, read and write a little and wait for one another, hundreds of times. A
+# lost wakeup would make all of them wait for ever.
 . ./lib.sh
 
 cat >/tmp/rounds.py <<'END'

@@ -2,12 +2,12 @@
 # shellcheck shell=sh
 # kernels: 6.12
 # full
-# Watching costs at most 5 % of the instructions of an I/O that costs nothing else; beside what others cost.
+# Watching adds at most 5 % to the instructions of an I/O whose only cost is the CPU; the cost of other tools is shown too.
 . ./lib.sh
 
 modprobe null_blk nr_devices=1 queue_mode=2 irqmode=0
 
-# io NAME: sets instructions, per I/O of each job: the clock goes by them.
+# io NAME: sets instructions, per I/O of each job: the clock counts them.
 io() {
 	instructions=
 	for depth in 1 16; do
@@ -19,7 +19,7 @@ io() {
 	echo "$1:$instructions instructions per I/O at depth 1 and 16"
 }
 
-# costs LIMIT: by how much more than alone at most.
+# costs LIMIT: the instructions are at most LIMIT times those without watching.
 costs() {
 	for depth in 1 2; do
 		awk -v a="$(echo "$alone" | cut -d' ' -f $((depth + 1)))" -v limit="$1" \

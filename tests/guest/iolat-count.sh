@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: mq-prio
-# Of 23 I/Os iolat sees 23, in every stage and with every scheduler, and the stages of each add up to the whole. --pid is a
+# Of 23 I/Os iolat sees 23, in every stage and with every scheduler, and the stages of each add up to its total. --pid selects a
 # process with all of its threads, --tid one thread.
 . ./lib.sh
 
@@ -24,7 +24,7 @@ for scheduler in none mq-deadline kyber bfq mq-prio; do
 		}' /tmp/csv || fail "$scheduler: $(cat /tmp/csv)"
 done
 
-# fio's main thread leaves the reads to another.
+# fio's main thread leaves the reads to another thread.
 for option in --pid --tid; do
 	rm -f /tmp/go
 	sh -c 'until [ -e /tmp/go ]; do sleep 0.05; done

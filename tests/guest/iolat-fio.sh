@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: mq-prio
-# iolat and fio agree on the latency of the same I/Os within 2 %, in the middle and at the end. fio's has a system call
-# in it, some 5 us here, so the I/Os take a millisecond.
+# iolat and fio agree on the latency of the same I/Os within 2 %, in the median and in the tail. fio's latency includes a system
+# call, some 5 us here, so the I/Os take a millisecond.
 . ./lib.sh
 
 # both DEVICE SCHEDULER FIO_OPTION…

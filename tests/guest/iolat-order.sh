@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # full
-# Inversions, starvation, bypasses, shares and a change of scheduler that are there are told; in a clean run none is.
+# Inversions, starvation, bypasses, shares and a change of scheduler are reported; in a clean run none is.
 . ./lib.sh
 
 disk ssd data=none slowdown=4
@@ -12,7 +12,7 @@ job() {
 		--output=/dev/null "$@"
 }
 
-# One reader, alone: no inversion, nothing to be alarmed about.
+# A single reader: no inversion, no alarm.
 scheduler mq-deadline
 watch /tmp/json --json --alarm 0.1 -d "$DEV"
 job alone --rw=randread --iodepth=8 --runtime=1s --prioclass=1
@@ -23,7 +23,7 @@ if grep -q ALARM /tmp/iolat.log; then
 fi
 grep -q '"shares":\[{"ioclass":"rt","level":0,"bytes":[0-9]*,"share":1.000000}\]' /tmp/json || fail "$(cat /tmp/json)"
 
-# Kyber looks at operations, not at classes: reads of idle class go before older writes of real-time class.
+# Kyber looks at operations, not at classes: reads of the idle class go before older writes of the real-time class.
 mix() {
 	job writer --rw=randwrite --iodepth=64 --runtime=2s --prioclass=1 &
 	job reader --rw=randread --iodepth=64 --runtime=2s --prioclass=3
@@ -39,9 +39,9 @@ grep -qE '"issued":\{"ioclass":"idle","level":0,"op":"read","pid":[1-9][0-9]*\},
 	/tmp/json || fail "the pair is missing: $(cat /tmp/json)"
 grep -qE '"bypasses":[1-9]' /tmp/json || fail "no bypasses: $(cat /tmp/json)"
 
-# The same with mq-deadline, which goes by class: the idle class waits, and the alarm tells.
+# The same with mq-deadline, which goes by class: the idle class waits, and the alarm is raised.
 scheduler mq-deadline
-# Enough tags for both: a wait for one is no matter of classes.
+# Enough tags for both, since the wait for a tag does not go by class.
 echo 256 >"$Q/nr_requests"
 watch /tmp/json --json --alarm 1 -d "$DEV"
 mix
@@ -52,7 +52,7 @@ grep -q 'ALARM: on simdisk-d0 with mq-deadline an I/O of class idle has waited f
 oldest=$(sed 's/.*"idle":\([0-9]*\)}.*/\1/' /tmp/json)
 [ "$oldest" -gt 1000000000 ] || fail "the oldest of idle class has waited for $oldest ns"
 
-# The scheduler is changed under it: a mark, and a row for each.
+# The scheduler is changed during the run: a mark, and a row for each scheduler.
 watch /tmp/json --json -d "$DEV"
 job before --rw=randread --iodepth=1 --runtime=100ms
 scheduler none

@@ -28,7 +28,7 @@ row() {
 	sed "s/.*\"device\":\"$2\",\"scheduler\":\"[^\"]*\",\"op\":\"$1\",[^{]*\"$3\":\([0-9]*\),.*/\1/" /tmp/json
 }
 
-# balance: what was followed has ended somehow, and nothing was lost.
+# balance: each followed I/O has an end, and nothing was lost.
 balance() {
 	[ "$(counter followed)" = $(($(counter finished) + $(counter merged) + $(counter failed))) ] ||
 		fail "the books don't balance: $(cut -c 1-400 /tmp/json)"
@@ -48,7 +48,7 @@ for scheduler in mq-deadline mq-prio; do
 	scheduler $scheduler
 	echo 64 >"$Q/nr_requests"
 
-	# 256 bios in far fewer requests, whether they join behind, in front or between.
+	# 256 bios in far fewer requests, whether the bios join behind, in front or between.
 	orders="read read:-8k randread"
 	[ $scheduler = mq-prio ] || orders=read:-8k
 	for order in $orders; do
@@ -65,7 +65,7 @@ for scheduler in mq-deadline mq-prio; do
 	done
 done
 
-# One bio of 1 MiB becomes 16 requests, which all were queued when it was.
+# One bio of 1 MiB becomes 16 requests, all of which were queued with the bio.
 echo 64 >"$Q/max_sectors_kb"
 watch /tmp/json --json -d "$DEV"
 io --rw=read --bs=1m
@@ -74,7 +74,7 @@ balance
 expect "split: requests" "$(row read simdisk-d0 ios)" 16
 expect "split: bytes" "$(row read simdisk-d0 bytes)" $((1 << 20))
 
-# A write that must be on the medium, with the flushes that it takes; and flushes of their own.
+# A durable write, with the flushes that it takes; and flushes of their own.
 watch /tmp/csv --csv -d "$DEV"
 dd if=/dev/zero of="$DEV" bs=4k count=23 oflag=direct,dsync status=none
 end_watch
@@ -95,7 +95,7 @@ done
 end_watch
 expect "flushes" "$(figure count flush simdisk-d0)" 5
 
-# What fails has ended too.
+# I/Os that fail have ended too.
 echo 3 >/sys/kernel/config/simdisk/d0/fail_every
 watch /tmp/json --json -d "$DEV"
 for at in 1 2 3 4 5 6; do
@@ -106,7 +106,7 @@ balance
 expect "failing: reads" "$(row read simdisk-d0 ios)" 6
 echo 0 >/sys/kernel/config/simdisk/d0/fail_every
 
-# Without a tag to be had, an I/O that must not wait is turned away; another one waits where one can see it.
+# If no tag is free, an I/O that must not wait is refused; another one waits, visibly.
 scheduler none
 watch /tmp/json --json --order -d "$DEV"
 io --rw=randread --ioengine=io_uring --iodepth=32 --number_ios=256 --size=16m
@@ -114,7 +114,7 @@ end_watch
 balance
 expect "few tags: reads" "$(row read simdisk-d0 ios)" 256
 
-# A device without requests on top, and one with: each I/O is seen once on each disk that has requests.
+# A stacked device without requests, and one with: each I/O is seen once on each disk that has requests.
 echo "0 2048 linear $DEV 0" | dmsetup create top
 watch /tmp/csv --csv
 dd if=/dev/dm-0 of=/dev/null bs=4k count=23 iflag=direct status=none
@@ -131,8 +131,8 @@ losetup -d /dev/loop0
 expect "loop: reads" "$(figure count read loop0)" 23
 expect "loop: reads below" "$(figure count read simdisk-d0)" 23
 
-# The SCSI layer requeues what met a transport error, every 13th command, and every few ms what its HBA has no room for:
-# more often than a byte can count.
+# The SCSI layer requeues commands with a transport error, every 13th one. It requeues commands for which its HBA has no room
+# every few ms: more often than a byte can count.
 modprobe sd_mod
 modprobe scsi_debug dev_size_mb=16 ndelay=200000
 until [ -b /dev/sda ]; do sleep 0.1; done
@@ -140,7 +140,7 @@ scsi_debug=/sys/bus/pseudo/drivers/scsi_debug
 echo 16 >$scsi_debug/opts
 echo 13 >$scsi_debug/every_nth
 
-# busy_read SECONDS: read while the HBA is busy for so long.
+# busy_read SECONDS: read while the HBA is busy for SECONDS.
 busy_read() {
 	echo 0x8000 >$scsi_debug/opts
 	echo 1 >$scsi_debug/every_nth
@@ -159,7 +159,7 @@ balance
 expect "requeued: reads" "$(row read sda ios)" 131
 [ "$(row read sda requeues)" -gt 300 ] || fail "131 reads were requeued $(row read sda requeues) times only"
 
-# A disk more than there is room for: its read waits in no other disk's line.
+# One disk more than there is room for: its read does not wait in another disk's line.
 modprobe null_blk nr_devices=32
 watch /tmp/json --json --order
 for n in $(seq 0 31); do
@@ -198,8 +198,8 @@ balance
 expect "reads on the path" "$(row read nvme0c0n1 ios)" 23
 expect "reads on the disk below" "$(row read simdisk-d0 ios)" 23
 
-# Discards of one device come one by one, so each has a device; the driver takes 15, and the rest wait together until
-# those end.
+# Discards of one device come one by one, so each job has a device. The driver takes 15 discards, and the rest wait together
+# until those end.
 for n in $(seq 0 39); do
 	echo "0 128 linear /dev/nvme0n1 $((n * 256))" | dmsetup create "d$n"
 done

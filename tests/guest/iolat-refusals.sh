@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# What can't be done is refused in one sentence that says what to type next.
+# Impossible requests are refused in one sentence that says what to type next.
 . ./lib.sh
 
 # refuses STATUS PATTERN COMMAND…

@@ -2,12 +2,12 @@
 # shellcheck shell=sh
 # cpus: 2
 # full
-# As many I/Os as two CPUs can make: followed all they are counted to the last, else in sum; and nothing gets lost.
+# As many I/Os as two CPUs can make: if all are followed, the count is exact, else the sum is right; and nothing is lost.
 . ./lib.sh
 
 modprobe null_blk nr_devices=1 queue_mode=2 irqmode=1 submit_queues=2 hw_queue_depth=256
 
-# storm OPTION…: sets ios (as iolat has it) and done (as fio has it).
+# storm OPTION…: sets ios (iolat's count) and done (fio's count).
 storm() {
 	watch /tmp/json --json -d nullb0 --op read "$@"
 	fio --name=x --filename=/dev/nullb0 --direct=1 --ioengine=io_uring --iodepth=64 --iodepth_batch_submit=16 \

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # modules: mq-prio
 # each
-# Every knob takes its range and nothing else; what the scheduler tells about itself can be read.
+# Every knob accepts its range and nothing else; the scheduler's state can be read.
 . ./lib.sh
 
 # refused KNOB VALUE: writing VALUE must fail and leave the knob as it was.
@@ -47,7 +47,7 @@ DISK=d1 disk hdd data=none
 scheduler mq-prio
 [ "$(cat "$Q/iosched/low_share")" = 5 ] || fail "low_share is $(cat "$Q/iosched/low_share") on a disk"
 
-# A high rank beside a low one: turns open and end, what is left is held, and the state counts it.
+# A high rank beside a low one: turns open and end, the remaining requests are held, and the state counts them.
 tracing=/sys/kernel/tracing
 state=/sys/kernel/debug/block/${DEV#/dev/}/sched/state
 for event in sluice/rank_turn sluice/rank_turn_end sluice/rank_hold block/block_rq_insert; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: mq-prio
-# Where a low rank has all the tags that a higher one leaves it, its reads of metadata don't wait for a tag behind the others:
-# each task that needs the same directory would wait with them.
+# If a low rank has all the tags that a higher one leaves it, its reads of metadata don't wait for a tag behind its other
+# requests. Otherwise each task that needs the same directory would wait too.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -16,7 +16,7 @@ readers() {
 disk ssd
 file_system
 touch /tmp/mnt/file
-# What is in the cache is no I/O; and what ext4 reads ahead isn't marked as metadata.
+# Cached metadata is no I/O, and ext4's read-ahead isn't marked as metadata.
 umount /tmp/mnt
 mount -o inode_readahead_blks=0 "$DEV" /tmp/mnt
 scheduler mq-prio

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: mq-prio
-# What waits behind a busy device goes by rank, and within a rank in order of arrival; only a turn is an exception.
-# A request that the driver gives back, to be tried again, counts as inside the device until it is done.
+# Requests that wait behind a busy device are served by rank, and within a rank in order of arrival, except in a turn. A request
+# that the driver gives back, to be tried again, counts as inside the device until it is done.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -17,7 +17,7 @@ for event in block/block_rq_insert block/block_rq_issue sluice/rank_turn; do
 	echo 1 >$tracing/events/$event/enable
 done
 
-# The MiB that a job reads follows its rank. RT 0 keeps the device busy, then they come from the lowest on.
+# A job's position in MiB tells its rank. RT 0 keeps the device busy, then the jobs start from the lowest rank on.
 job() {
 	echo "--name=rank$1 --prioclass=$2 --prio=$3 --offset=$1m --startdelay=$4ms"
 }
@@ -26,7 +26,7 @@ fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --iodepth=6 --rw=ran
 	--number_ios=6 --output=/dev/null $(job 0 1 0 0) $(job 16 3 0 20) $(job 15 2 7 40) $(job 12 2 4 60) \
 	$(job 8 2 0 80) $(job 1 1 1 100) $(job 0 1 0 120)
 
-# The sector follows the device, the kind of request, its size and a pair of brackets.
+# In the trace the sector follows the device, the kind of request, its size and a pair of brackets.
 tr , ' ' <$tracing/trace | awk -v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev")" '
 	function rank(  i) {
 		for (i = 1; $i != "()"; i++);
@@ -61,17 +61,17 @@ tr , ' ' <$tracing/trace | awk -v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev"
 			print issued " issued"
 		if (exceptions > turns)
 			print exceptions " went before their betters, in " turns " turns"
-		# One that was missed is made up for.
+		# A missed turn is made up for.
 		if (turns < 2 || turns > 4)
 			print turns " turns in 2.1 s, with one a second"
-		# The device does nothing while the scheduler waits for more of a rank, hold_ms after its last.
+		# The device is idle while the scheduler waits for more requests of a rank, until hold_ms after its last.
 		if (now - start > 41 * 50 + 5 * 20)
 			print "it took " now - start " ms, 50 each"
 	}' >/tmp/verdict
 cat /tmp/verdict
 [ "$(wc -l </tmp/verdict)" = 1 ] || fail "wrong order"
 
-# A transport error for one of two commands, which take half a second each.
+# A transport error for every other command; commands take half a second each.
 load sd_mod
 modprobe scsi_debug dev_size_mb=16 ndelay=500000000 max_queue=8 statistics=1
 faults=/sys/bus/pseudo/drivers/scsi_debug

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: mq-prio
-# Beside a higher rank that always has requests, lower ranks get low_share percent of the device's time, the most urgent
-# of them most of that, and none of their requests waits longer than the bound in docs/mq-prio.md.
+# Beside a higher rank that always has requests, lower ranks get low_share percent of the device's time, the most urgent of them
+# most of that. None of their requests waits longer than the bound in docs/mq-prio.md.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# The MiB that a job reads follows its rank.
+# A job's position in MiB tells its rank.
 job() {
 	echo "--name=rank$1 --prioclass=$2 --prio=$3 --offset=$1m --iodepth=$4"
 }
 
-# run SECONDS JOB…: RT 0, four deep, beside these jobs.
+# run SECONDS JOB…: RT 0, with four requests at a time, beside these jobs.
 run() {
 	runtime=$1
 	shift
@@ -23,12 +23,12 @@ run() {
 	cp $tracing/trace /out/trace
 }
 
-# check SHARE COST PERIOD NAME: lower ranks got SHARE percent, and of what a rank leaves those below it got as much again.
-# One of their requests costs COST ms, so that with N older ones before it each was chosen within N + 1 periods of PERIOD
-# ms, or as many more as its rank gets less; it is issued two requests later at the latest. A trial, in which a rank has
-# the device for itself, is no part of this: there are ten requests in a row, and more.
+# check SHARE COST PERIOD NAME: lower ranks got SHARE percent, and of the share that a rank leaves to those below it they got
+# SHARE percent again. One of their requests costs COST ms. So a request with N older ones before it was chosen within N + 1
+# periods of PERIOD ms, or more periods in proportion if its rank gets less. It is issued two requests later at the latest. A
+# trial, in which a rank has the device for itself, is left out: in a trial there are ten or more requests in a row.
 check() {
-	# The sector follows the device, the kind of request, its size and a pair of brackets.
+	# In the trace the sector follows the device, the kind of request, its size and a pair of brackets.
 	tr , ' ' <$tracing/trace | awk -v share="$1" -v cost="$2" -v period="$3" -v name="$4" \
 		-v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev")" '
 		index($0, ": " dev " ") == 0 { next }
@@ -51,7 +51,7 @@ check() {
 			if (r && row >= 10)
 				tried[r]++
 			issued[r]++
-			# What goes after the last of rank 0 is not shared.
+			# Requests after the last one of rank 0 are not shared.
 			if (!r)
 				for (i in issued)
 					counted[i] = issued[i] - tried[i]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: mq-prio
-# A low backlog that would use up all 64 tags leaves some to a higher rank that comes now and then.
+# A low rank's backlog that could use all 64 tags leaves some to a higher rank that has requests now and then.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# waits SCHEDULER: in /tmp/waits, for each of the high job's requests but the first, how long it waited for a tag, in us.
+# waits SCHEDULER: in /tmp/waits, the wait for a tag in us, for each of the high job's requests but the first.
 waits() {
 	scheduler "$1"
 	echo 64 >"$Q/nr_requests"
@@ -15,7 +15,7 @@ waits() {
 		--output=/out/fio --name=low --prioclass=3 --bs=64k --iodepth=128 --offset=1g --size=1g \
 		--name=high --prioclass=1 --bs=4k --iodepth=8 --iodepth_batch=8 --iodepth_batch_complete_min=8 \
 		--thinktime=30ms --thinktime_blocks=8 --thinktime_blocks_type=issue --size=1g
-	# The sector follows the device and the kind of request; after it comes the size.
+	# In the trace the sector follows the device and the kind of request; the size comes after it.
 	tr , ' ' <$tracing/trace | awk -v dev="$(tr : ' ' <"/sys/block/${DEV#/dev/}/dev")" '
 		index($0, ": " dev " ") == 0 { next }
 		{
@@ -35,7 +35,7 @@ for event in bio_queue getrq; do
 	echo 1 >$tracing/events/block/block_$event/enable
 done
 
-# The pressure is real: where no tags are kept back, requests wait for them.
+# The test is valid: where no tags are kept back, requests wait for them.
 waits mq-deadline
 longest=$(sort -n /tmp/waits | tail -n 1)
 echo "mq-deadline: $longest us"

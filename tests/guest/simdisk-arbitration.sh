@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # full
-# A drive with weighted round robin fetches by the weights of I/O priorities: shares are exact, also those of 128 KiB; weights
-# change under load; urgent goes first; and in turn, or on a drive without weights, priorities change nothing.
+# A drive with weighted round robin fetches by the weights of I/O priorities. Shares are exact, also with 128 KiB requests;
+# weights change under load; urgent goes first. With round robin, or on a drive without weights, priorities change nothing.
 . ./lib.sh
 
 # The controller alone is the limit: 8000 commands a second.
@@ -14,7 +14,7 @@ powered() {
 	echo 1023 >"$Q/nr_requests"
 }
 
-# reads NAME CLASS LEVEL DEPTH [FIO_OPTION…]: in the background, until it is told to end; an empty CLASS is none.
+# reads NAME CLASS LEVEL DEPTH [FIO_OPTION…]: reads in the background until told to end; an empty CLASS is none.
 reads() {
 	name=$1 class=$2 level=$3 depth=$4
 	shift 4
@@ -23,14 +23,14 @@ reads() {
 	echo $! >"/tmp/$name"
 }
 
-# bytes_of NAME: what it has read so far.
+# bytes_of NAME: the bytes that it has read so far.
 bytes_of() {
 	for pid in $(pgrep -P "$(cat "/tmp/$1")"); do
 		awk '$1 == "read_bytes:" { print $2 }' "/proc/$pid/io"
 	done | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# shares SECONDS NAME=PER_MILLE…: what each has of all that they read in that time is this, but for one per cent.
+# shares SECONDS NAME=PER_MILLE…: the share of each in all reads of that time is PER_MILLE, within one per cent.
 shares() {
 	seconds=$1 all=0
 	shift
@@ -61,14 +61,14 @@ ended() {
 powered
 [ "$(cat "$_config/arbitration")" = rr ] || fail "it fetches by $(cat "$_config/arbitration")"
 
-# In turn there is one queue, and each has what he asks for.
+# With round robin there is one queue, and each job gets what it asks for.
 reads high 2 0 64
 reads medium 2 4 64
 reads low 3 0 64
 sleep 1
 shares 1 high=333 medium=333 low=333
 
-# By weights, that change under load, and with bursts.
+# By weights, which change under load, and with bursts.
 echo "4 2 1" >"$_config/arbitration"
 [ "$(cat "$_config/arbitration")" = "4 2 1 0" ] || fail "it says $(cat "$_config/arbitration")"
 sleep 0.2
@@ -80,7 +80,7 @@ echo "256 256 256 7" >"$_config/arbitration"
 sleep 0.5
 shares 1 high=333 medium=333 low=333
 
-# Who goes first has all that he asks for, and others nothing.
+# The urgent job gets all that it asks for, the others nothing.
 echo "4 2 1" >"$_config/arbitration"
 reads urgent 1 0 64
 sleep 1
@@ -90,7 +90,7 @@ wait "$(cat /tmp/urgent)" || true
 shares 1 high=571 medium=286 low=143
 ended
 
-# Who has no priority is medium; of two that share a level each has half of it.
+# A job without a priority is medium; two jobs of one level have half of its share each.
 echo "6 2 1" >"$_config/arbitration"
 reads one 2 3 64
 reads two 2 0 64
@@ -100,7 +100,7 @@ shares 1 one=375 two=375 none=250
 ended
 echo "4 2 1" >"$_config/arbitration"
 
-# Bytes follow commands where all have the same size.
+# Bytes are in the same ratio as commands if all commands have the same size.
 reads high 2 0 64 --bs=128k
 reads medium 2 4 64 --bs=128k
 reads low 3 0 64 --bs=128k
@@ -108,7 +108,7 @@ sleep 1
 shares 2 high=571 medium=286 low=143
 ended
 
-# They outlive the power, as a driver's do; a drive that has none of them isn't powered up.
+# The settings outlive a power cycle, like a driver's; a drive that does not support them isn't powered up.
 echo 0 >"$_config/power"
 [ "$(cat "$_config/arbitration")" = "4 2 1 0" ] || fail "without power it says $(cat "$_config/arbitration")"
 echo 0 >"$_config/wrr"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # each
-# FLUSH, FUA, discard and write zeroes reach the drive as commands, and do what they say.
+# FLUSH, FUA, discard and write zeroes reach the drive as commands, with the right effect.
 . ./lib.sh
 
 config=/sys/kernel/config/simdisk/d0
 
-# count COMMAND: how many the drive has seen.
+# count COMMAND: the number of such commands that the drive has seen.
 count() {
 	sed -n "s/^$1 //p" $config/stats
 }
@@ -37,7 +37,7 @@ flush() {
 	became flush "$before"
 }
 
-# A write that must be on the medium: FUA where the drive has it, else a FLUSH behind it.
+# A durable write: FUA if the drive has it, else a FLUSH after it.
 durable_write() {
 	fua=$(count fua)
 	flush=$(count flush)
@@ -70,7 +70,7 @@ zeroes() {
 	content 12800 8192 x
 }
 
-# The drive has no such command: discard is refused, zeroes are written.
+# The drive has neither command: discard is refused, zeroes are written.
 neither() {
 	[ "$(cat "$Q/discard_max_bytes")" = 0 ] || fail "$profile offers discard"
 	[ "$(cat "$Q/write_zeroes_max_bytes")" = 0 ] || fail "$profile offers write zeroes"
@@ -99,7 +99,7 @@ for profile in hdd ssd emmc nvme; do
 	rmdir $config
 done
 
-# A protected cache, or none, needs no FLUSH: the kernel must not send any.
+# A drive with a protected cache, or without a cache, needs no FLUSH: the kernel must not send any.
 for setting in protected_cache=1 cache_kib=0; do
 	profile=$setting
 	disk ssd sectors=1048576 $setting

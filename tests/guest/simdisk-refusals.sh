@@ -45,7 +45,7 @@ echo 100 >$config/outer_mbps
 echo 200 >$config/inner_mbps
 refused power 1 "inner_mbps may not exceed outer_mbps"
 
-# Every parameter reads as a number and takes the value it has, if the drive has it.
+# Every parameter reads as a number, and accepts its own value if the drive has the parameter.
 echo nvme >$config/profile
 for file in "$config"/*; do
 	case ${file##*/} in

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# The driver adds nothing to what the model says: figures of tests/units/measure, divided by slowdown.
+# The driver adds nothing to the model's time: compared with tests/units/measure, divided by slowdown.
 . ./lib.sh
 
-# delivers PROFILE IOPS FIO_OPTION…: within 3 %.
+# delivers PROFILE IOPS FIO_OPTION…: the drive delivers IOPS within 3 %.
 delivers() {
 	profile=$1 expected=$2
 	shift 2

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
-# What is written can be read, from sector 0 to the last, on every profile.
+# Written data can be read, from sector 0 to the last, on every profile.
 . ./lib.sh
 
 config=/sys/kernel/config/simdisk/d0
-# Odd on purpose: the last page is not whole.
+# An odd number, so that the last page is not whole.
 sectors=131071
 
 verify() {

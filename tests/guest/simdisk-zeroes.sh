@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # full
-# Zeroes take no memory and give back what was there: more can be written than the guest has. They read as zeroes,
-# whether whole pages or sectors.
+# Zeroes take no memory and free the memory of the data before: more can be written than the guest has memory. They read as
+# zeroes, in whole pages and in sectors.
 . ./lib.sh
 
 mib=128
 disk hdd
 
-# put FROM PLACE: write 128 MiB to the so-manieth 128 MiB of the disk
+# put FROM PLACE: write 128 MiB from FROM to the area number PLACE of 128 MiB
 put() {
 	dd if="$1" of="$DEV" bs=1M count=$mib seek=$(($2 * mib)) oflag=direct status=none || fail "no memory at $2"
 }
 
-# holds FROM PLACE: it is what was written
+# holds FROM PLACE: the area has the data of FROM
 holds() {
 	dd if="$DEV" bs=1M count=$mib skip=$(($2 * mib)) iflag=direct status=none | cmp -n $((mib << 20)) - "$1" ||
 		fail "not what was written at $2"

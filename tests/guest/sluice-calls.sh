@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: sluice
-# Beside commits of best effort 0 a lower rank writes its share and no more, each rank below it a share of that, and what it
-# has dirty stays small; it is held with the reason shown, can be killed, and has everything once it is alone.
+# Beside commits of best effort 0 a lower rank writes its share and no more, each rank below it a share of that, and its dirty
+# data stays small. It is held with the reason shown, can be killed, and has the whole disk once it is alone.
 . ./lib.sh
 
 G0=/sys/kernel/debug/split
 
-# beside SECONDS FIO_OPTION…: commits of best effort 0, and other jobs; /tmp/parts becomes "NAME BYTES", a line for each.
+# beside SECONDS FIO_OPTION…: commits of best effort 0, and other jobs; /tmp/parts has a line "NAME BYTES" for each.
 beside() {
 	seconds=$1
 	shift
@@ -22,7 +22,7 @@ part() {
 	awk -v name="$1" '$1 == name { print $2 }' /tmp/parts
 }
 
-# dirty RANK: the most that a client of a rank had dirty while /tmp/watch was written, in ns of the device.
+# dirty RANK: the most dirty data that a client of a rank had while /tmp/watch was written, in ns of the device.
 dirty() {
 	awk -v rank="$1" '$3 == rank && $6 > most { most = $6 } END { print most + 0 }' /tmp/watch
 }
@@ -64,19 +64,19 @@ grep -q "reason=rank" /tmp/held || fail "held are $(tail -n 3 /tmp/held)"
 tail -n 30 /tmp/watch >/tmp/late && mv /tmp/late /tmp/watch
 [ "$(dirty 16)" -le 40000000 ] || fail "IDLE has $(dirty 16) ns dirty beside commits"
 
-# A share of what the rank above has: best effort 7 has much more than IDLE, which moves.
+# Best effort 7 has much more than IDLE, which gets a share of what the rank above has and still makes progress.
 # shellcheck disable=SC2086
 beside 8 --name=low --new_group --prio=7 $bulk --name=idle --new_group --prioclass=3 $bulk
 [ "$(part low)" -ge $(($(part idle) * 4)) ] || fail "best effort 7 has $(part low), IDLE $(part idle)"
 [ "$(part idle)" -gt 0 ] || fail "IDLE starves"
 
-# Nor does a direct write that is durable when it returns escape: it demands a commit, or a flush.
+# A direct write that is durable when it returns is limited too: it demands a commit, or a flush.
 beside 3 --name=idle --new_group --prioclass=3 --rw=randwrite --bs=4k --size=8m --direct=1 --sync=dsync
 [ "$(part log)" -ge $((alone * 80 / 100)) ] || fail "beside direct durable writes the log writes $(part log), alone $alone"
 [ "$(part idle)" -gt 0 ] || fail "direct durable writes of IDLE starve"
 [ "$(part idle)" -le 420000 ] || fail "IDLE makes $(part idle) bytes durable beside commits"
 
-# To make files beside commits takes a share too.
+# Making files beside commits is limited to a share too.
 cat >/tmp/names.sh <<'END'
 number=0
 while echo >"/tmp/mnt/name$number"; do
@@ -94,7 +94,7 @@ echo "names $names"
 [ "$names" -ge 20 ] || fail "but $names files were made"
 [ "$names" -le 1500 ] || fail "$names files were made beside commits"
 
-# A process that comes finds little dirty data, however long others were alone: its first commit waits for that.
+# A new process finds little dirty data, however long others were alone: its first commit waits for that data.
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/large bs=256k status=none &
 writer=$!
 sleep 2
@@ -112,7 +112,7 @@ rm /tmp/mnt/large
 echo "first $first ms"
 [ "$first" -le 400 ] || fail "the first commit took $first ms"
 
-# With others gone IDLE has it all: the journal that is written for it is above no rank.
+# When the others have ended, IDLE has the whole disk: the journal that is written for it is above no rank.
 solo() {
 	fio --directory=/tmp/mnt --ioengine=psync --output-format=terse --output=/tmp/fio.terse --name=solo --prioclass=3 \
 		--rw=write "$@"
@@ -133,7 +133,7 @@ set -- $took $without
 [ "$1" -le $(($3 * 115 / 100)) ] || fail "IDLE alone takes $1 ms, $3 without a scheduler"
 [ "$2" -le $(($4 * 110 / 100)) ] || fail "the commits of IDLE alone take $2 ms, $4 without a scheduler"
 
-# To rewrite what is dirty already costs nothing, and takes nothing from lower ranks.
+# Rewriting dirty data costs nothing, and takes nothing from lower ranks.
 ionice -c 2 -n 0 python3 -c '
 import os, time
 file = os.open("/tmp/mnt/rewritten", os.O_WRONLY | os.O_CREAT)
@@ -152,7 +152,7 @@ written=$(awk -F';' '{ print $47 }' /tmp/fio.terse)
 echo "beside rewrites: $written KiB"
 [ "$written" -ge 32768 ] || fail "IDLE writes but $written KiB beside one that rewrites a page"
 
-# A held call's caller can be killed, and leaves nothing behind.
+# A process in a held call can be killed, and leaves nothing behind.
 fio --directory=/tmp/mnt --name=be --rw=randwrite --bs=4k --size=8m --fsync=1 --prio=0 --time_based --runtime=3 --output=/out/fio &
 load=$!
 sleep 0.5

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: sluice
-# A hundred writers of one rank that have too much dirty keep no other rank from its share: best effort 0 commits as beside
-# none of them, those below move, and a process whose priority changes while it writes is held by the new one.
+# A hundred writers of one rank with too much dirty data take no share from other ranks. Best effort 0 commits as fast as
+# without them, and lower ranks make progress. A process whose priority changes while it writes is held by the new one.
 . ./lib.sh
 
-# bytes FILE…: what these have in all.
+# bytes FILE…: the sum of the bytes in these files.
 bytes() {
 	stat -c %s "$@" | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# commits SECONDS: how often best effort 0 makes 8 KiB durable in that time.
+# commits SECONDS: the number of times that best effort 0 makes 8 KiB durable in that time.
 commits() {
 	fio --name=log --directory=/tmp/mnt --ioengine=psync --rw=write --bs=8k --size=8m --fdatasync=1 --prio=0 --time_based=1 \
 		--runtime="$1" --output-format=terse --output=/tmp/fio.terse >/dev/null || fail "the log fails"
@@ -44,7 +44,7 @@ set -- $before $after
 [ "$5" -gt "$2" ] || fail "best effort 7 stands still beside a hundred writers of best effort 4"
 [ "$6" -gt "$3" ] || fail "IDLE stands still beside a hundred writers of best effort 4"
 
-# One that becomes the most urgent is not held as the idle one that it was.
+# A process that becomes the most urgent is no longer held as an idle one.
 ionice -c 2 -n 0 -p $idle
 before=$(bytes /tmp/mnt/idle)
 sleep 3

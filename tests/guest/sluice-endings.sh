@@ -5,7 +5,7 @@
 # debug
 # race: too
 # Beside commits of best effort 0 idle writers are held and some of their writeback is kept back. They are killed, frozen, and
-# run out of memory and room; the scheduler changes, the journal ends, the disk goes: nothing stays held, and nothing is lost.
+# run out of memory and room; the scheduler changes, the journal ends, the disk goes. Nothing stays held, and nothing is lost.
 . ./lib.sh
 
 held=/sys/kernel/debug/split/held
@@ -14,7 +14,7 @@ milliseconds() {
 	awk '{ print $1 * 1000 }' /proc/uptime
 }
 
-# soon WHAT COMMAND…: it is so well within a second; on CPUs that race a second may be long.
+# soon WHAT COMMAND…: the command succeeds within a second; on CPUs that race a second may be long.
 soon() {
 	most=800
 	[ -z "${RACE-}" ] || most=20000
@@ -39,13 +39,13 @@ frozen() {
 	grep -q "frozen 1" $G/copy/cgroup.events
 }
 
-# start_log: commits of best effort 0, until the file system fails or it is killed.
+# start_log: commits of best effort 0, until the file system fails or the process is killed.
 start_log() {
 	ionice -c 2 -n 0 dd if=/dev/zero of=/tmp/mnt/log bs=8k count=100000000 oflag=dsync status=none 2>/dev/null &
 	log=$!
 }
 
-# start_copies NUMBER: as many idle writers, of which soon one at least is held.
+# start_copies NUMBER: NUMBER idle writers, of which at least one is soon held.
 start_copies() {
 	copies=
 	for number in $(seq "$1"); do
@@ -59,7 +59,7 @@ start_copies() {
 	fail "no copy is held beside commits"
 }
 
-# end PID…: they end, each with an error or killed.
+# end PID…: the processes end, each with an error or killed.
 end() {
 	for pid; do
 		if wait "$pid"; then fail "process $pid ended well"; fi
@@ -99,18 +99,18 @@ soon "copies aren't frozen after 0.8 s: $(cat $held)" frozen
 echo 0 >$G/copy/cgroup.freeze
 soon "a copy that was thawed isn't held again" grep -q " write " $held
 
-# Another scheduler, and back: what was held and kept back goes.
+# Another scheduler, and back: held calls and kept-back writeback are released.
 echo none >"$Q/scheduler"
 none_held || fail "without the scheduler are held: $(cat $held)"
 echo sluice >"$Q/scheduler"
 
-# No room: writers are told.
+# No room: writers get the error.
 # shellcheck disable=SC2086
 end $log $copies
 grep -q "No space left" /tmp/said1 || fail "the file system isn't full: $(cat /tmp/said1)"
 rm /tmp/mnt/log /tmp/mnt/copy*
 
-# No memory: a copy's cgroup has 16 MiB, and another process of it wants more.
+# No memory: a copy's cgroup has 16 MiB, and another process of the cgroup wants more.
 echo 16M >$G/small/memory.max
 start_log
 (sh -c 'echo $PPID' >$G/small/cgroup.procs && exec ionice -c 3 dd if=/dev/zero of=/tmp/mnt/small bs=64k count=400 status=none) &
@@ -119,7 +119,7 @@ small=$!
 dmesg | grep -q "Memory cgroup out of memory" || fail "nothing was killed for memory"
 wait $small || true
 
-# The journal ends: no call stays.
+# The journal ends: no call stays held.
 start_copies 3
 xfs_io -x -c "shutdown -f" /tmp/mnt || fail "no shutdown"
 # shellcheck disable=SC2086

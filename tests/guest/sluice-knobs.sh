@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: sluice afq
 # debug
-# Every knob has its default, takes its range and nothing else, and changes under load, while ranks change and processes come
-# and go; the scheduler is changed and unloaded in the middle of it, and nothing is lost.
+# Every knob has its default, accepts its range and nothing else, and changes under load, while ranks change and processes come
+# and go. The scheduler is changed and unloaded under load, and nothing is lost.
 . ./lib.sh
 
 # refused KNOB VALUE: writing VALUE must fail and leave the knob as it was.
@@ -27,7 +27,7 @@ knob() {
 	done
 }
 
-# knobs BURST_MS: with this default.
+# knobs BURST_MS: burst_ms has this default.
 knobs() {
 	knob burst_ms "$1" 0 100000
 	knob hold_ms 10 0 1000

@@ -2,13 +2,13 @@
 # shellcheck shell=sh
 # modules: sluice
 # Beside commits of best effort 0 the writeback of an idle copy goes in pieces of 128 KiB, one after the other, unless a commit
-# asked for it; alone it goes as before. The queue has its own limits again, and what was kept back is on the disk.
+# asked for it. Alone it goes as before. Afterwards the queue has its own limits again, and the kept-back data is on the disk.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 limit=128
 
-# watch SECONDS: what becomes of the copy's writeback meanwhile, as "REQUESTS LARGEST_KIB MOST_INSIDE".
+# watch SECONDS: the copy's writeback in that time, as "REQUESTS LARGEST_KIB MOST_INSIDE".
 watch() {
 	echo >$tracing/trace
 	echo 1 >$tracing/tracing_on
@@ -69,7 +69,7 @@ echo "alone: $alone"
 set -- $alone
 [ "$2" -gt $limit ] || fail "alone no request is larger than $2 KiB"
 
-# What is kept back below a reader goes when that has ended, and nothing else is done on the disk.
+# Writeback that is kept back below a reader goes when the reader has ended, even if the disk is otherwise idle.
 pkill -KILL fio
 while pgrep fio >/dev/null; do sleep 0.1; done
 fio --name=reads --filename="$DEV" --direct=1 --rw=randread --bs=4k --prio=0 --time_based=1 --runtime=600 --output=/dev/null &
@@ -87,7 +87,7 @@ sleep 2
 later=$(sed -n 's/^later //p' /sys/kernel/debug/block/"${DEV#/dev/}"/sched/learned)
 [ "$later" -eq 0 ] || fail "with the reader gone $later requests are kept back"
 
-# A limit that is set while ranks compete stays; so does that of before, when the scheduler goes meanwhile.
+# A limit that is set while ranks compete stays; the limit from before comes back if the scheduler goes meanwhile.
 ionice -c 3 fio --name=copy --directory=/tmp/mnt --rw=write --bs=1m --size=40m --time_based=1 --runtime=600 --output=/dev/null &
 fio --name=log --directory=/tmp/mnt --rw=write --bs=8k --size=8m --fdatasync=1 --prio=0 --time_based=1 --runtime=600 \
 	--output=/dev/null &

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-noop
-# More processes write than there are accounts: what is theirs goes back when it is written, deleted or unmounted, and
-# whoever comes then has an account of his own again.
+# More processes write than there are accounts. An account is freed when its data is written, deleted or unmounted. A process
+# that comes then has an account of its own again.
 . ./lib.sh
 
-# writers NUMBER: so many processes, one after the other, each with two files; one of them is deleted.
+# writers NUMBER: NUMBER processes, one after the other, each with two files; one of the files is deleted.
 writers() {
 	perl -e 'for my $i (1 .. $ARGV[0]) {
 		my $pid = fork // die;
@@ -44,7 +44,7 @@ wait $!
 grep -q " process=$! .*dirty=40960" /sys/kernel/debug/split/ledger || fail "who came last: $(tail -1 /sys/kernel/debug/split/ledger)"
 umount /tmp/mnt
 
-# The blocks of folders that are gone again are in the cache still, with their makers' names.
+# The blocks of folders that were removed are still in the cache, with the accounts that made them.
 mkfs.ext4 -q -F -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
 mount "$DEV" /tmp/mnt
 perl -e 'for my $i (1 .. 700) { my $pid = fork // die; if ($pid) { waitpid($pid, 0); next } mkdir("/tmp/mnt/d$i") or die; exit }'

@@ -2,11 +2,11 @@
 # shellcheck shell=sh
 # modules: split-noop
 # debug
-# Each kind of call stops at its gate before it has done anything, is visible with its reason, and goes when it is let
-# go; what isn't of the kind that is held passes. At an open gate nobody is asked.
+# Each kind of call stops at its gate before it has done anything, is visible with its reason, and proceeds when it is released.
+# Calls of other kinds pass. At an open gate the policy is not asked.
 . ./lib.sh
 
-# held KIND DONE COMMAND…: the command is held once; the condition DONE holds after it was let go and not before.
+# held KIND DONE COMMAND…: the command is held once; the condition DONE holds after its release and not before.
 held() {
 	kind=$1 condition=$2
 	shift 2
@@ -26,7 +26,7 @@ held() {
 	times=$((times + 1))
 }
 
-# passes KIND COMMAND…: the command isn't of that kind.
+# passes KIND COMMAND…: the command is not held by the gate of KIND.
 passes() {
 	hold "$1"
 	shift
@@ -34,17 +34,17 @@ passes() {
 	hold
 }
 
-# written: sectors that the disk has been given.
+# written: the number of sectors that were written to the disk.
 written() {
 	awk '{ print $7 }' /sys/block/simdisk-d0/stat
 }
 
-# size FILE BYTES: that is how long the file is.
+# size FILE BYTES: the file has this size.
 size() {
 	[ "$(stat -c %s "$1")" = "$2" ]
 }
 
-# durable: the disk has been given something since the call began.
+# durable: sectors were written to the disk since the call began.
 durable() {
 	[ "$(written)" -gt "$before" ]
 }
@@ -107,7 +107,7 @@ passes mkdir touch other
 passes fsync sync -f .
 passes sync xfs_io -c fsync file
 
-# A durable write is one call: it isn't asked again for its fsync.
+# A durable write is one call: it isn't asked about again for its fsync.
 hold write fsync
 put 0 oflag=sync &
 wait_held 1 write
@@ -116,7 +116,7 @@ wait $! || fail "a durable write fails"
 times=$((times + 1))
 hold
 
-# Another device's file system is no business of this one's policy.
+# A file system on another device is not held by this device's policy.
 hold write creat fsync
 dd if=/dev/zero of=/root/elsewhere bs=4k count=1 conv=fsync status=none
 hold

@@ -3,7 +3,7 @@
 # modules: split-noop
 # each
 # debug
-# Each writer is charged what it has caused, whichever way it writes, and nobody pays for nothing; so for the log.
+# Each writer is charged what it has caused, whichever way it writes, and nothing is charged without a cause; so for the log.
 . ./lib.sh
 
 # put NAME MEGABYTES [OPTION…]: write a file of that name.
@@ -29,7 +29,7 @@ mkdir /tmp/mnt
 mount -o "${OPTIONS-defaults}" "$DEV" /tmp/mnt
 [ -e $G/io.sluice.weight ] && fail "the root has a weight"
 
-# Each way to write.
+# Each way of writing.
 dd if=/dev/zero of=/tmp/mnt/mapped bs=1M count=1 conv=fsync status=none
 put buffered 4
 put again 2
@@ -66,7 +66,7 @@ expect_charged left data $((3 << 19))
 expect_charged right data $((3 << 19))
 expect_charged nobody data 0
 
-# Two that commit together are charged in proportion to what each causes alone.
+# Two processes that commit together are charged in proportion to their charges alone.
 cat >/tmp/append.pl <<'P'
 my ($folder, $files, $seconds) = @ARGV;
 mkdir $folder;
@@ -81,7 +81,7 @@ for my $i (1 .. $seconds * 50) {
 }
 P
 
-# together NAME…: who appends beside the others; commits are somebody else's.
+# together NAME…: processes that append beside the others; another process makes the commits.
 together() {
 	for one; do
 		files=0

@@ -2,11 +2,11 @@
 # shellcheck shell=sh disable=SC2016  # it is perl that expands
 # modules: split-noop
 # debug
-# What is charged stays right when pages move, blocks are smaller than pages, there is no journal, the hooks come and go,
-# or a drive does a part of what it is asked for.
+# Charges stay right when pages move, blocks are smaller than pages, there is no journal, the hooks come and go, or a drive
+# completes a part of a request.
 . ./lib.sh
 
-# file_system_of SIZE [OPTION…]: another ext4, with blocks of that size.
+# file_system_of SIZE [OPTION…]: make another ext4, with blocks of that size.
 file_system_of() {
 	size=$1
 	shift
@@ -14,7 +14,7 @@ file_system_of() {
 	mount "$DEV" /tmp/mnt
 }
 
-# pieces NAME FILE NUMBER: write as many blocks of 1 KiB into a file, over what it has.
+# pieces NAME FILE NUMBER: overwrite NUMBER blocks of 1 KiB of a file.
 pieces() {
 	as "$1" perl -e 'open(my $file, "+<", $ARGV[0]) or die; syswrite($file, "x" x 1024) // die for 1 .. $ARGV[1]' "$2" "$3"
 }
@@ -38,7 +38,7 @@ expect_charged moved data 8192000
 expect_charged moved dirty 0
 umount /tmp/mnt
 
-# Four blocks a page, which is expected to be dirty as a whole, and charged what is written.
+# Four blocks a page: the estimate is for a whole dirty page, the charge for what is written.
 file_system_of 1024
 dd if=/dev/zero of=/tmp/mnt/small bs=1k count=400 conv=fsync status=none
 pieces small /tmp/mnt/small 400
@@ -58,14 +58,15 @@ expect_charged small data 409600
 expect_charged small dirty 0
 umount /tmp/mnt
 
-# Who makes another's file durable, and writes his own, pays for his own.
+# A process that makes another's file durable, and writes its own, pays for its own.
 file_system_of 4096 -O ^has_journal
 as writer dd if=/dev/zero of=/tmp/mnt/writer bs=64k count=16 status=none
 as syncer sh -c 'sync /tmp/mnt/writer && dd if=/dev/zero of=/tmp/mnt/syncer bs=64k count=64 conv=fsync status=none'
 expect_charged writer data $((1 << 20))
 expect_charged syncer data $((4 << 20))
 
-# The hooks go a second after the last policy: a policy that comes in that moment has them all, and so have its tags.
+# The hooks are removed a second after the last policy. A policy that is chosen in that moment has all of them, and so have its
+# tags.
 for delay in 1 1.05 1.1 1.2 1.4; do
 	echo none >"$Q/scheduler"
 	sleep $delay
@@ -76,7 +77,7 @@ done
 expect_charged nobody data 0
 umount /tmp/mnt
 
-# Of every 13th read a drive does a half, and is asked for the rest: that is charged once.
+# The drive completes half of every 13th read, and is asked for the rest, which is charged once.
 load sd_mod
 modprobe scsi_debug dev_size_mb=16 max_queue=8
 for _ in $(seq 50); do

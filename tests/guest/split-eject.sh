@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: split-noop
 # debug
-# A policy that forgets what it holds is ejected after 10 s: what it held goes on, its gates stay open, its requests flow,
-# and the log and debugfs say so. One that answers may hold for as long as it likes.
+# A policy that forgets the calls it holds is ejected after 10 s. The calls go on, its gates stay open, its requests flow, and
+# the log and debugfs report it. A policy that answers may hold for as long as it likes.
 . ./lib.sh
 
 seconds() {
@@ -36,7 +36,7 @@ dmesg | grep -q "split: simdisk-d0: policy split-noop left a write of process .*
 grep -q "^simdisk-d0 split-noop held=0 let_go=0 dropped=2 state=ejected closed=\$" /sys/kernel/debug/split/devices ||
 	fail "debugfs says $(cat /sys/kernel/debug/split/devices)"
 
-# Everything flows, whatever the knobs say.
+# Everything flows, whatever the knobs are set to.
 hold write fsync
 timeout 5 dd if=/dev/zero of=/tmp/mnt/file bs=4k count=1 conv=fsync status=none || fail "a call is held"
 

@@ -3,8 +3,8 @@
 # modules: split-noop
 # dmesg: I/O error|Buffer I/O|lost async page write|EXT4-fs|JBD2|Aborting journal|oom-kill|Out of memory|Memory cgroup|invoked oom|Call Trace|[?] lockdep_
 # debug
-# A full file system, a disk that fails, no memory, and a crash: what was expected is settled, each account goes, and what
-# the journal has is there afterwards.
+# A full file system, a disk that fails, no memory, and a crash: the expected charges are settled, each account is freed, and
+# the journal's data is there afterwards.
 . ./lib.sh
 
 dirty() {
@@ -22,7 +22,7 @@ mkfs.ext4 -q -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 
 mkdir /tmp/mnt
 mount -o errors=continue "$DEV" /tmp/mnt
 
-# Full: writes fail, others go on.
+# Full: writes fail, other calls go on.
 for i in 1 2 3; do
 	dd if=/dev/zero of=/tmp/mnt/full$i bs=64k status=none 2>/tmp/log &
 done
@@ -33,7 +33,7 @@ rm /tmp/mnt/full*
 dd if=/dev/zero of=/tmp/mnt/after bs=64k count=16 conv=fsync status=none || fail "nothing can be written after it was full"
 settled "after full"
 
-# No memory: a writer's cgroup has 8 MiB, and another process of it takes them.
+# No memory: a writer's cgroup has 8 MiB, and another process of the cgroup takes them.
 mount -t cgroup2 none $G
 echo "+memory +io" >$G/cgroup.subtree_control
 mkdir $G/small
@@ -49,7 +49,7 @@ wait
 dmesg | grep -q "Memory cgroup out of memory" || fail "nobody was killed for memory"
 settled "memory"
 
-# A disk that fails now and then: data is lost and said to be, nothing hangs, and the books are even.
+# A disk that fails now and then: lost data is reported, nothing hangs, and the books balance.
 echo 20 >/sys/kernel/config/simdisk/d0/fail_every
 for i in 1 2 3 4; do
 	dd if=/dev/zero of=/tmp/mnt/bad$i bs=64k count=32 status=none 2>/dev/null &
@@ -60,7 +60,7 @@ echo 0 >/sys/kernel/config/simdisk/d0/fail_every
 umount /tmp/mnt
 [ "$(dirty)" -eq 0 ] || fail "failed: nothing is dirty, and expected are $(dirty) bytes"
 
-# A crash while calls are held and a commit is on its way: what was durable before is there after the journal's replay.
+# A crash while calls are held and a commit is under way: data that was durable before is there after the journal's replay.
 mkfs.ext4 -q -F -b 4096 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 64m
 mount "$DEV" /tmp/mnt
 perl -e 'for my $i (1 .. 200) { open(my $f, ">", "/tmp/mnt/$i") or die; syswrite($f, $i x 1000) or die; }'

@@ -2,14 +2,14 @@
 # shellcheck shell=sh
 # modules: split-noop
 # debug
-# Nobody who freezes, unmounts or remounts a file system, or suspends the machine, waits for a policy that holds calls.
+# A freeze, an unmount or a remount of a file system, or a suspend of the machine, never waits for a policy that holds calls.
 . ./lib.sh
 
 milliseconds() {
 	awk '{ print $1 * 1000 }' /proc/uptime
 }
 
-# soon COMMAND…: it ends well within half a second.
+# soon COMMAND…: the command succeeds within half a second.
 soon() {
 	start=$(milliseconds)
 	timeout 20 "$@" || fail "$* fails"
@@ -17,7 +17,7 @@ soon() {
 	[ "$took" -lt 500 ] || fail "$* took $took ms"
 }
 
-# all_end: what was held in the background has ended well.
+# all_end: all held commands in the background have succeeded.
 all_end() {
 	for caller in $callers; do
 		wait "$caller" || fail "a call that was held fails"
@@ -30,8 +30,8 @@ scheduler split-noop
 file_system
 callers=
 
-# A write and a change of a name that are held have nothing that a freeze waits for. An fsync and a sync wait for the thaw
-# then, and not for the policy.
+# A held write and a held change of a name have nothing that a freeze waits for. An fsync and a sync then wait for the thaw, not
+# for the policy.
 : >/tmp/mnt/file
 hold write fsync creat sync
 xfs_io -c "pwrite 0 4096" /tmp/mnt/file >/tmp/log &
@@ -53,7 +53,7 @@ hold
 all_end
 [ -e /tmp/mnt/new ] || fail "what was held is lost"
 
-# A sync that is held has the file system's own lock, which who unmounts it needs.
+# A held sync has the file system's own lock, which an unmount needs.
 hold sync
 sync -f /tmp/mnt &
 callers=$!
@@ -68,7 +68,7 @@ soon umount /tmp/mnt
 wait_held 0
 all_end
 
-# What uses a file system keeps it mounted, held or not; and a mount that nobody sees any more goes with its last user.
+# Users of a file system keep it mounted, held or not; and a detached mount goes with its last user.
 mount "$DEV" /tmp/mnt
 hold write
 dd if=/dev/zero of=/tmp/mnt/file bs=4k count=2 conv=notrunc status=none &
@@ -90,7 +90,7 @@ for _ in $(seq 100); do
 done
 [ ! -e /proc/fs/ext4/simdisk-d0 ] || fail "the file system outlived its last user"
 
-# The freezer, which suspend begins with; the rest of it isn't tried. After the thaw the calls are held again.
+# The freezer, with which suspend begins; the rest of suspend isn't tested. After the thaw the calls are held again.
 mount "$DEV" /tmp/mnt
 hold write fsync
 xfs_io -c "pwrite 0 4096" /tmp/mnt/file >/tmp/log &

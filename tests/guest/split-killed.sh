@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-noop
-# Who is held can be killed, at once, and then has done nothing; a signal that doesn't kill doesn't free him either.
+# A process in a held call can be killed at once, and then has done nothing; a signal that doesn't kill doesn't release the
+# call.
 . ./lib.sh
 
-# killed KIND UNDONE COMMAND…: it is killed while it is held; then the condition UNDONE holds.
+# killed KIND UNDONE COMMAND…: the command is killed while it is held; then the condition UNDONE holds.
 killed() {
 	kind=$1 condition=$2
 	shift 2
@@ -48,7 +49,7 @@ killed rename "[ -e file ]" mv file new
 killed truncate "[ ! -s file ]" perl -e "truncate('file', 5000) or die"
 killed change "[ ! -x file ]" chmod +x file
 
-# A whole process dies with threads that are held and one that waits for the lock of an open file, which a held one has.
+# A process dies as a whole, with held threads and one that waits for the lock of an open file, which a held thread has.
 hold write
 fio --name=many --directory=/tmp/mnt --thread --numjobs=20 --rw=write --bs=4k --size=64k --fallocate=none --create_on_open=1 \
 	--output=/out/fio &

@@ -2,9 +2,8 @@
 # shellcheck shell=sh
 # modules: split-noop
 # debug
-# A call that a policy holds keeps no lock that other processes need: not the position of an open file, not a pipe, not an
-# overlay's directory or file. What can't be made again, and has such a lock, is held for a second in all. What was held
-# happens once.
+# A held call keeps no lock that other processes need: the position of an open file, a pipe, an overlay's directory or file. A
+# call that can't be restarted, and has such a lock, is held for a second in all. A held call happens once.
 . ./lib.sh
 
 milliseconds() {
@@ -17,7 +16,7 @@ case $(uname -r) in
 *) slower=1 ;;
 esac
 
-# within MILLISECONDS WHAT COMMAND…: the command ends that soon.
+# within MILLISECONDS WHAT COMMAND…: the command ends within that time.
 within() {
 	limit=$(($1 * slower)) what=$2
 	shift 2
@@ -27,7 +26,7 @@ within() {
 	[ $took -lt $limit ] || fail "$what takes $took ms: $(cat /sys/kernel/debug/split/held)"
 }
 
-# shared.py position|pipe: a process writes to /tmp/mnt/shared what is then held; another one uses the lock.
+# shared.py position|pipe: a process writes to /tmp/mnt/shared and is held; another process uses the lock.
 cat >/tmp/shared.py <<'end'
 import fcntl, os, sys, time
 what, out = sys.argv[1], os.open("/tmp/mnt/shared", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -118,7 +117,7 @@ hold
 wait $caller || fail "a write to an overlay fails that was held"
 [ "$(tr '\n' ' ' <moved)" = "one two " ] || fail "moved has $(cat moved)"
 
-# What an overlay copies itself, or writes for io_uring, can't be made again: five parts, a second for all of them.
+# An overlay's own copies, and its writes for io_uring, can't be restarted: five parts, a second for all of them.
 hold write
 sh -c 'exec 3>>large; exec sleep 600' &
 caller=$!

@@ -2,16 +2,16 @@
 # shellcheck shell=sh
 # modules: split-noop
 # debug
-# What must not wait is turned away, and io_uring's worker waits in its stead; libaio's caller waits itself.
+# A call that must not wait is refused, and io_uring's worker waits in its place; libaio's caller waits itself.
 . ./lib.sh
 
-# direct_write: overwrite a block, in a way that must not wait.
+# direct_write: overwrite a block by a call that must not wait.
 direct_write() {
 	xfs_io -d -c "pwrite -N -V 1 0 4096" file >/tmp/log 2>&1
 	! grep -q pwrite: /tmp/log
 }
 
-# engine NAME HELD OPTION…: an engine's writes are held, so many at once, and all are done after that.
+# engine NAME HELD OPTION…: an engine's writes are held, HELD at once, and all are done after that.
 engine() {
 	name=$1 held=$2
 	shift 2
@@ -41,7 +41,7 @@ wait_held 0
 kinds >"$Q/iosched/hold"
 direct_write || fail "a policy that holds nothing turns a write away: $(cat /tmp/log)"
 
-# On 6.1 one worker at a time makes all of io_uring's writes of a file, later those that are direct have one each.
+# On 6.1 one worker at a time makes all of io_uring's writes to a file; on later kernels direct writes have a worker each.
 case $(uname -r) in
 6.1.*) workers=1 ;;
 *) workers=4 ;;
@@ -50,7 +50,7 @@ engine io_uring 1
 engine io_uring $workers --direct=1 --iodepth=4
 engine libaio 1 --direct=1 --iodepth=4
 
-# The fsyncs of io_uring are held, those of libaio not: a kernel thread makes them.
+# The fsyncs of io_uring are held, those of libaio aren't: a kernel thread makes them.
 hold fsync
 fio --name=uring --filename=/tmp/mnt/file --rw=write --bs=4k --size=16k --fsync=1 --ioengine=io_uring --output=/out/fio &
 wait_held 1 fsync

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-deadline
-# Many writers are held whose own files have nothing dirty, as others have. Those are written back for one of them at a time:
-# each such writeback looks at all the file system's dirty files.
+# Many writers are held whose own files have no dirty data, while others' files have. Those files are written back for one
+# writer at a time: each such writeback looks at all the file system's dirty files.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 
-# threads.py THREADS FIRST [fsync]: each writes to a file of its own, and makes that durable.
+# threads.py THREADS FIRST [fsync]: each thread writes to a file of its own, and makes that durable.
 cat >/tmp/threads.py <<'END'
 import os, sys, threading
 
@@ -18,7 +18,8 @@ def work(file: int) -> None:
             os.fsync(file)
 
 threading.stack_size(65536)
-# Else each of a thousand threads that wait to run wakes up each 5 ms to ask for that, and none runs.
+# By default each of a thousand threads that wait for the interpreter wakes up every 5 ms to ask for it, and none makes
+# progress.
 sys.setswitchinterval(1)
 for number in range(int(sys.argv[1])):
     file = os.open(f"/tmp/mnt/{number + int(sys.argv[2])}", os.O_WRONLY)
@@ -46,7 +47,7 @@ sleep 3
 echo 0 >$tracing/tracing_on
 grep held= /sys/kernel/debug/split/devices
 cp $tracing/trace /out/trace
-# What begins before another one has ended is shown with braces.
+# In the trace a call that contains other calls is shown with braces.
 most=$(awk '/ writeback_inodes_sb_nr\(\);/ { calls++ } / writeback_inodes_sb_nr\(\) \{/ { calls++; if (++now > most) most = now }
 	/ \}/ { now-- } END { print calls + 0, most + 0 }' /out/trace)
 echo "others written back: $most"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-token
-# A rate holds when all accounts are in use: for a tenant that has taken them, and for a cgroup whose
-# first I/O comes then.
+# A rate holds when all accounts are in use: for the tenant that uses them up, and for a cgroup whose first I/O comes then.
 . ./lib.sh
 
 RATE=2000000 SECONDS_EACH=5
@@ -11,7 +10,7 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
-# keeps_rate CGROUP: direct reads there cost no more than the rate and a twentieth, and what was saved up.
+# keeps_rate CGROUP: direct reads there cost at most the rate and a twentieth more, and the saved burst.
 keeps_rate() {
 	in_group "$1" timeout -s INT $SECONDS_EACH dd if=/tmp/mnt/x of=/dev/null bs=64k iflag=direct 2>/tmp/said || true
 	bytes=$(sed -n 's/^\([0-9]*\) bytes.*/\1/p' /tmp/said)
@@ -26,14 +25,14 @@ scheduler split-token
 weights
 file_system
 dd if=/dev/zero of=/tmp/mnt/x bs=1M count=64 conv=fsync 2>/dev/null
-# What is dirty stays dirty.
+# Dirty data stays dirty.
 echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 mkdir "$G/tenant" "$G/late"
 echo 8589934592 >"$G/tenant/io.sluice.rate"
 echo $RATE >"$G/late/io.sluice.rate"
 echo +io >"$G/tenant/cgroup.subtree_control"
 mkdir "$G/tenant/child" "$G/tenant/more"
-# With each weight a cgroup is another account; each has a dirty page.
+# With each weight the cgroup has a new account; each account has a dirty page.
 for child in child more; do
 	perl -e 'my $child = shift; sub put { open(my $f, ">", $_[0]) or die "$_[0]: $!"; defined(syswrite($f, $_[1])) or die "$_[0]: $!" }
 		put("$child/cgroup.procs", $$); open(my $page, ">", "/tmp/mnt/pages$$") or die;

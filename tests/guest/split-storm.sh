@@ -5,11 +5,11 @@
 # cpus: 2
 # debug
 # race: too
-# Under calls of every kind gates close and open, policies come and go with their module, the file system is frozen and
-# synced, tasks are killed while they are held: everything goes on, nothing is lost, the file system is whole.
+# Under calls of every kind gates close and open, and policies come and go with their module. The file system is frozen and
+# synced, and tasks are killed while they are held. All calls go on, nothing is lost, and the file system is consistent.
 . ./lib.sh
 
-# names NUMBER: make, rename, change and remove names until told that it is enough.
+# names NUMBER: make, rename, change and remove names until /tmp/enough is there.
 names() {
 	while [ ! -e /tmp/enough ]; do
 		mkdir "/tmp/mnt/folder$1"
@@ -24,7 +24,7 @@ names() {
 	done
 }
 
-# syncs: make the file system durable until told that it is enough.
+# syncs: make the file system durable until /tmp/enough is there.
 syncs() {
 	while [ ! -e /tmp/enough ]; do
 		sync
@@ -33,12 +33,12 @@ syncs() {
 	done
 }
 
-# victims: start what writes, and kill it, until told that it is enough.
+# victims: start writing processes and kill them, until /tmp/enough is there.
 victims() {
 	while [ ! -e /tmp/enough ]; do
 		dd if=/dev/zero of=/tmp/mnt/victim bs=4k count=1000 status=none &
 		sleep 0.05
-		kill -KILL $! 2>/dev/null || : # it was done before
+		kill -KILL $! 2>/dev/null || : # it has ended before
 		wait $! || echo >>/tmp/victims
 	done
 }
@@ -65,7 +65,7 @@ done_so_far() {
 	awk '{ print $7 }' /sys/block/simdisk-d0/stat
 }
 
-# going: everybody gets on.
+# going: every process makes progress.
 going() {
 	# shellcheck disable=SC2046  # words on purpose
 	set -- $(done_so_far)
@@ -98,7 +98,7 @@ for kind in write fsync sync creat mkdir unlink rename truncate change; do
 	sleep 0.1
 done
 going
-# Each takes the debug kernel minutes of the host's.
+# Each round takes the debug kernel minutes of the host's time.
 rounds="1 2 3"
 [ "$(uname -r | grep -c debug)" = 0 ] || rounds=1
 for _ in $rounds; do

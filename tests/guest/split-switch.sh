@@ -6,11 +6,11 @@
 # dmesg: I/O error
 # debug
 # race: too
-# Another scheduler is chosen, the modules go, the disk goes, while 50 calls are held: all of them go on at once. With no
-# policy the kernel's code is as it was, and other disks' policies don't mind.
+# While 50 calls are held, another scheduler is chosen, the modules are unloaded, or the disk goes: all calls go on at once.
+# Without a policy the kernel's code is unchanged, and other disks' policies are not affected.
 . ./lib.sh
 
-# sleepers: 50 tasks write, are held, and go on to write.
+# sleepers: 50 tasks write, are held, and write on after that.
 sleepers() {
 	hold write
 	fio --name=sleepers --directory=/tmp/mnt --thread --numjobs=50 --rw=write --bs=4k --size=16k --fallocate=none \
@@ -19,12 +19,12 @@ sleepers() {
 	wait_held 50 write
 }
 
-# awake: they have gone on.
+# awake: all of them have gone on.
 awake() {
 	wait $load || fail "a held write fails: $(cat /out/fio)"
 }
 
-# hooks NUMBER: so many functions of the kernel are changed.
+# hooks NUMBER: NUMBER functions of the kernel are hooked.
 hooks() {
 	for _ in $(seq 600); do
 		found=$(grep -cE '^(ext4_file_write_iter|ext4_sync_file|ext4_sync_fs|mnt_want_write) .* I ' \
@@ -59,7 +59,7 @@ for _ in 1 2 3 4 5; do
 	scheduler split-noop
 done
 
-# Nor does the module go before a call has returned to it that is inside the file system.
+# The module can't be unloaded either before a call inside the file system has returned to it.
 kinds mkdir >"$Q/iosched/gates"
 fsfreeze --freeze /tmp/mnt
 mkdir /tmp/mnt/inside &

@@ -2,11 +2,11 @@
 # shellcheck shell=sh
 # modules: split-noop split-token
 # debug
-# A cgroup freezes within a second though a policy holds its calls. Nothing that is held happens while it is frozen, and
-# after the thaw it is held as before, and then happens once.
+# A cgroup freezes within a second though a policy holds its calls. No held call happens while the cgroup is frozen. After the
+# thaw the call is held as before, and then happens once.
 . ./lib.sh
 
-# frozen 0|1: the cgroup is or isn't frozen, within a second.
+# frozen 0|1: wait up to a second until the cgroup is frozen or isn't.
 frozen() {
 	for _ in $(seq 50); do
 		! grep -qx "frozen $1" "$G/f/cgroup.events" || return 0
@@ -19,7 +19,7 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/f" "$@"
 }
 
-# thaws KIND DONE COMMAND…: the command is held, frozen, thawed, held and let go; DONE holds then, and not before.
+# thaws KIND DONE COMMAND…: the command is held, frozen, thawed, held and released; DONE holds then, and not before.
 thaws() {
 	what="$1" condition=$2
 	shift 2
@@ -37,7 +37,7 @@ thaws() {
 		frozen 0
 		wait_held 1 "$what"
 	done
-	# Let go while it is frozen it waits for the thaw.
+	# A call that is released while frozen waits for the thaw.
 	echo 1 >"$G/f/cgroup.freeze"
 	frozen 1
 	hold
@@ -67,7 +67,7 @@ thaws rename "[ -e newer ]" mv new newer
 thaws unlink "[ ! -e newer ]" rm newer
 thaws fsync "[ -e /tmp/durable ]" sh -c "xfs_io -c fsync file && : >/tmp/durable"
 
-# What can't be made again goes on; the cgroup doesn't wait for the policy.
+# A call that can't be restarted goes on; the cgroup doesn't wait for the policy.
 what=sync
 hold sync
 in_group f sync &
@@ -81,7 +81,7 @@ wait $caller || fail "sync fails"
 cd /
 umount /tmp/mnt
 
-# A debt is there after the thaw, and a store that is held isn't made.
+# A debt is still there after the thaw, and a held store isn't made.
 scheduler split-token
 file_system
 dd if=/dev/zero of=/tmp/mnt/x bs=1M count=8 conv=fsync status=none

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: afq split-token split-deadline
-# A policy's tick, which has interrupts off, takes no longer when twice as many calls are held.
+# A policy's tick, which runs with interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -11,7 +11,7 @@ split-token) tick=token_tick ;;
 *) tick=dl_tick ;;
 esac
 
-# threads.py THREADS FIRST [fsync]: each writes to a file of its own, and makes that durable.
+# threads.py THREADS FIRST [fsync]: each thread writes to a file of its own, and makes that durable.
 cat >/tmp/threads.py <<'END'
 import os, resource, sys, threading
 
@@ -23,7 +23,8 @@ def work(file: int) -> None:
 
 threading.stack_size(65536)
 resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
-# Else each of a thousand threads that wait to run wakes up each 5 ms to ask for that, and none runs.
+# By default each of a thousand threads that wait for the interpreter wakes up every 5 ms to ask for it, and none makes
+# progress.
 sys.setswitchinterval(1)
 for number in range(int(sys.argv[1])):
     file = os.open(f"/tmp/mnt/{number + int(sys.argv[2])}", os.O_WRONLY)
@@ -34,7 +35,7 @@ disk ssd
 scheduler "$SCHEDULER"
 file_system
 weights
-# To make a file is held too.
+# Making a file is held too.
 (cd /tmp/mnt && seq 0 1040 | xargs touch)
 group a
 group b
@@ -44,7 +45,7 @@ split-token) echo 10000 >"$G/b/io.sluice.rate" ;;
 split-deadline)
 	echo 0 >"$Q/iosched/own_writeback"
 	echo fsync=1000 >"$G/a/io.sluice.deadline"
-	durable= # held are writes
+	durable= # the held calls are writes
 	;;
 esac
 

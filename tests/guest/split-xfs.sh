@@ -3,10 +3,10 @@
 # modules: split-noop
 # each
 # debug
-# XFS: its calls are held, each writer is charged what he has written, and the log is its committers'.
+# XFS: its calls are held, each writer is charged what it has written, and the log is charged to those that commit.
 . ./lib.sh
 
-# create NAME FILES: make so many small files, and have another make them durable now and then.
+# create NAME FILES: make small files, while another process makes them durable now and then.
 create() {
 	as "$1" perl -e 'my ($folder, $files) = @ARGV; mkdir $folder or die;
 		for (1 .. $files) { open(my $new, ">", "$folder/$_") or die; syswrite($new, "x" x 5000) == 5000 or die;
@@ -14,7 +14,7 @@ create() {
 	eval "pid_$1=$!"
 }
 
-# made NAME…: their files are there, and durable.
+# made NAME…: the files of these are there, and durable.
 made() {
 	for _ in $(seq 10); do
 		sleep 0.2
@@ -57,7 +57,7 @@ hold
 wait $pid || fail "a held mkdir fails"
 expect_charged held data $((1 << 20))
 
-# Data, written by the kernel's threads and by who wants it durable.
+# Data, written by kernel threads and by the process that makes it durable.
 as direct dd if=/dev/zero of=/tmp/mnt/direct bs=64k count=32 oflag=direct status=none
 as left dd if=/dev/zero of=/tmp/mnt/left bs=64k count=32 status=none
 as right dd if=/dev/zero of=/tmp/mnt/right bs=64k count=16 status=none
@@ -69,7 +69,7 @@ expect_charged right data $((1 << 20))
 expect_charged left dirty 0
 expect_charged nobody data 0
 
-# Large folios that are split while they are dirty: what was expected of the whole is settled.
+# Large folios that are split while they are dirty: the estimate for the whole folio is settled.
 as parted dd if=/dev/zero of=/tmp/mnt/parted bs=1M count=4 status=none
 truncate -s 1500k /tmp/mnt/parted
 sync
@@ -92,7 +92,7 @@ create late 20
 made late
 [ "$(charged late log)" -gt 0 ] || fail "who came later has no part of the log: $(cat /sys/kernel/debug/split/ledger)"
 
-# What the log has is written to its place, which nobody is charged for as data.
+# The log's contents are written to their place, which no account is charged for as data.
 umount /tmp/mnt
 [ "$(charged nobody metadata)" -gt 0 ] || fail "nothing of what was logged was written: $(cat /sys/kernel/debug/split/ledger)"
 expect_charged nobody data 0

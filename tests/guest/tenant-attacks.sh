@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-token
-# A tenant with a rate and without privileges tries to get more than the rate, in each of the ways below. It costs the disk
-# its rate, a twentieth more, and at most a second's more; and no call of another tenant, or of a process without a rate,
-# takes longer than a second.
+# A tenant with a rate and without privileges tries to get more than the rate, in each of the ways below. It costs the disk its
+# rate, at most a twentieth more, and at most one second of it on top. No call of another tenant, or of a process without a
+# rate, takes longer than a second.
 . ./lib.sh
 
 RATE=2000000 SECONDS_EACH=4
 
-# attack.py NAME SECONDS: as user 1000, in its cgroup.
+# attack.py NAME SECONDS: run the attack as user 1000, in its cgroup.
 cat >/tmp/attack.py <<'END'
 import ctypes, mmap, os, random, resource, signal, sys, threading, time
 
@@ -154,7 +154,7 @@ attacks[name]()
 os._exit(0)
 END
 
-# other.py CGROUP FILE: small calls; FILE has the longest of each, ms.
+# other.py CGROUP FILE: small calls; FILE gets the longest duration of each, in ms.
 cat >/tmp/other.py <<'END'
 import mmap, os, random, sys, time
 
@@ -204,7 +204,7 @@ milliseconds() {
 	awk '{ print int($1 * 1000) }' /proc/uptime
 }
 
-# attack NAME: what it costs, and what the others' longest calls are.
+# attack NAME: check the cost of the attack, and the longest calls of the others.
 attack() {
 	name=$1
 	mkdir "$G/$name" "/tmp/mnt/$name"

@@ -2,18 +2,18 @@
 # shellcheck shell=sh
 # modules: split-token split-noop afq
 # debug
-# io.sluice.rate takes what is a rate, as many as there are places, and nothing else; the knob likewise. Schedulers, rates
-# and the knob change under load, the queue is frozen while calls and reads wait for a debt of hours, and nothing is lost.
+# io.sluice.rate accepts rates, as many as there are places, and nothing else; so does the knob. Schedulers, rates and the knob
+# change under load. The queue is frozen while calls and reads wait for a debt of hours, and nothing is lost.
 . ./lib.sh
 
 buckets=/sys/kernel/debug/block/simdisk-d0/sched/buckets
 
-# written FILE VALUE: the error that writing gives, 0 if it is taken.
+# written FILE VALUE: the error of a write, 0 if the value is accepted.
 written() {
 	perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' "$1" "$2"
 }
 
-# refused FILE VALUE ERROR: and nothing changes.
+# refused FILE VALUE ERROR: the write fails with ERROR, and nothing changes.
 refused() {
 	old=$(cat "$1")
 	error=$(written "$1" "$2")
@@ -51,7 +51,7 @@ done
 echo max >"$rate"
 [ "$(cat "$rate")" = max ] || fail "max made it $(cat "$rate")"
 
-# Each place is taken, given back, and taken again; who goes gives back his.
+# Each place is taken, given back, and taken again; a cgroup that is removed gives back its place.
 for n in $(seq 256); do
 	mkdir "$G/n$n"
 	echo 1000000 >"$G/n$n/io.sluice.rate" || fail "rate $n is refused"
@@ -73,9 +73,9 @@ done
 [ "$(cat "$G/again/io.sluice.rate")" = 1000000 ] || fail "cgroups that are gone keep their places"
 rmdir "$G/again"
 
-# Without CAP_SYS_ADMIN, one delegated cgroup has 32 places at most, with all below it; all such together have 128, and the
-# administrator has the others.
-# delegate NAME NUMBER: nobody sets so many rates below a cgroup of its own; the next one is refused.
+# Without CAP_SYS_ADMIN, one delegated cgroup with all below it has 32 places at most. All such cgroups together have 128, and
+# the administrator has the others.
+# delegate NAME NUMBER: the user nobody sets NUMBER rates below a cgroup of its own; the next one is refused.
 delegate() {
 	mkdir "$G/$1"
 	chown nobody "$G/$1" "$G/$1/cgroup.subtree_control"
@@ -115,7 +115,7 @@ for value in -1 ten 5.5 5ms; do
 	refused "$knob" $value $EINVAL
 done
 
-# A debt of 35 minutes; then a call and a read wait, and the queue is frozen: for tags, and for other schedulers.
+# A debt of 35 minutes: a call and a read wait, and the queue is frozen, for a change of the tags and for other schedulers.
 file_system
 dd if=/dev/zero of=/tmp/mnt/x bs=1M count=8 conv=fsync 2>/dev/null
 for name in split-token none afq split-noop; do
@@ -131,7 +131,7 @@ for name in split-token none afq split-noop; do
 		sleep 0.01
 	done
 	awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets && fail "nobody waits: $(cat $buckets)"
-	# The read goes for that, and not for its patience of 5 seconds.
+	# The read is done because of that, and not because its limit of 5 seconds is over.
 	start=$(milliseconds)
 	echo $(($(cat "$Q/nr_requests") - 1)) >"$Q/nr_requests"
 	took=$(($(milliseconds) - start))
@@ -148,7 +148,7 @@ for name in split-token none afq split-noop; do
 	sync
 done
 
-# Who has a rate no more has no debt that would keep the gates closed.
+# A cgroup whose rate was removed has no debt that would keep the gates closed.
 scheduler split-token
 echo 2048 >"$rate"
 in_group a dd if=/dev/zero of=/tmp/mnt/y bs=1M count=1 2>/dev/null
@@ -157,7 +157,7 @@ echo max >"$rate"
 sleep 0.1
 grep -q "closed=\$" /sys/kernel/debug/split/devices || fail "gates stay closed: $(cat /sys/kernel/debug/split/devices $buckets)"
 
-# Four verify what they write, while all changes that can.
+# Four jobs verify their writes, while everything that can be changed changes.
 in_group a fio --directory=/tmp/mnt --ioengine=psync --bs=4k --size=1m --loops=2 --verify=crc32c --fallocate=none --fsync=4 \
 	--numjobs=4 --name=verify --rw=randwrite --output=/out/fio &
 load=$!

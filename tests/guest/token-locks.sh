@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: split-token
 # debug
-# Who is in debt is in nobody's way: others store to mapped files, change names, and look at him, while he waits with what
-# they might need; what he reads of metadata doesn't wait at all; a read waits for five seconds at most.
+# A process in debt blocks no other process. Others store to mapped files, change names, and look at the process, while it waits
+# with locks that they might need. Its reads of metadata don't wait at all; a read of data waits for five seconds at most.
 . ./lib.sh
 
 buckets=/sys/kernel/debug/block/simdisk-d0/sched/buckets
@@ -22,7 +22,7 @@ case $(uname -r) in
 *) slower=1 ;;
 esac
 
-# soon MILLISECONDS WHAT COMMAND…: the command ends that soon.
+# soon MILLISECONDS WHAT COMMAND…: the command ends within that time.
 soon() {
 	limit=$(($1 * slower)) what=$2
 	shift 2
@@ -32,7 +32,7 @@ soon() {
 	[ $took -lt "$limit" ] || fail "$what takes $took ms: $(cat $buckets /sys/kernel/debug/split/held)"
 }
 
-# held KIND: until a call of that kind is held.
+# held KIND: wait until a call of that kind is held.
 held() {
 	for _ in $(seq 300); do
 		! grep -q " $1 .*reason=tokens" /sys/kernel/debug/split/held || return 0
@@ -46,7 +46,7 @@ scheduler split-token
 weights
 file_system -o no_prefetch_block_bitmaps
 mkdir "$G/b" /tmp/mnt/cold
-# What perl and fio need is read here.
+# Read the files that perl and fio need now.
 perl -e 1
 fio --name=x --filename=/tmp/mnt/x --size=8m --rw=write --bs=1m --end_fsync=1 --output=/dev/null
 # A file of many pieces, whose extents are in blocks of their own.
@@ -54,13 +54,13 @@ perl -e 'open(F, ">", "/tmp/mnt/pieces") or die; for (0 .. 999) { sysseek(F, $_ 
 for n in $(seq 100); do
 	echo >"/tmp/mnt/cold/$n"
 done
-# What a journal had changed stays in memory whatever is dropped.
+# Metadata that a journal has changed stays in memory when caches are dropped.
 umount /tmp/mnt
 mount -o no_prefetch_block_bitmaps "$DEV" /tmp/mnt
 cat /tmp/mnt/x >/dev/null
 echo 4096 >"$G/b/io.sluice.rate"
 
-# Stores of two threads wait; somebody else stores, and somebody else looks at the process that waits.
+# Stores of two threads wait; another process stores, and another one looks at the process that waits.
 in_group b fio --name=stores --filename=/tmp/mnt/x --size=8m --rw=randwrite --bs=4k --ioengine=mmap --invalidate=0 --numjobs=2 --thread \
 	--output=/dev/null &
 stores=$!
@@ -74,7 +74,7 @@ done
 pkill -KILL -f name=stores
 wait $stores && fail "the stores aren't killed"
 
-# Metadata is read at once, extents as well; what it is for waits, and then not longer than its patience.
+# Metadata, including extents, is read at once. The data behind it waits, but not longer than the limit.
 soon 1000 "looking at a hundred files" in_group b ls -l /tmp/mnt/cold >/dev/null
 soon 1000 "looking for a thousand pieces" in_group b filefrag /tmp/mnt/pieces >/dev/null
 sync

@@ -3,7 +3,7 @@
 # modules: split-token
 # cpus: 2
 # race: too
-# A CPU goes offline at once while reads of its hardware queue wait for a debt of hours, and those are done.
+# A CPU goes offline at once while reads of its hardware queue wait for a debt of hours, and the reads are done.
 . ./lib.sh
 
 buckets=/sys/kernel/debug/block/simdisk-d0/sched/buckets
@@ -17,7 +17,7 @@ milliseconds() {
 	awk '{ print $1 * 1000 }' /proc/uptime
 }
 
-# waiting NUMBER: until so many reads wait.
+# waiting NUMBER: wait until NUMBER reads wait.
 waiting() {
 	for _ in $(seq 3000); do
 		awk -v want="$1" 'NR > 1 && $7 == want { found = 1 } END { exit !found }' $buckets && return 0
@@ -26,7 +26,7 @@ waiting() {
 	fail "not $1 reads wait: $(cat $buckets)"
 }
 
-# A second, or as long as a busy host may take for one.
+# A second, or the time that a busy host may take for one.
 soon=$((${RACE-0} ? 20000 : 1000))
 disk nvme queues=2
 set -- "$Q"/../mq/*
@@ -52,7 +52,7 @@ for round in 1 2; do
 	for reader in $readers; do
 		wait "$reader" || fail "a read fails"
 	done
-	# What comes now is the other queue's, and waits.
+	# A read that comes now is in the other queue, and waits.
 	in_group a dd if=/tmp/mnt/x of=/dev/null bs=64k count=1 skip=9 iflag=direct 2>/dev/null &
 	reader=$!
 	waiting 1

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-token
-# What a cgroup with a rate costs the disk is its rate, whatever it does and however many it is; what is below it pays too;
-# what costs nothing is never held, nor is anybody else; another rate holds at once.
+# A cgroup with a rate costs the disk its rate, whatever it does and however many processes it has, including cgroups below.
+# Calls without cost are never held, nor are other processes; a new rate has effect at once.
 . ./lib.sh
 
 RATE=2000000
 
 buckets=/sys/kernel/debug/block/simdisk-d0/sched/buckets
 
-# of CGROUP FIELD: of its bucket.
+# of CGROUP FIELD: a field of its bucket.
 of() {
 	awk -v cgroup="$(stat -c %i "$G/$1")" -v field="$2" '$1 == cgroup { print $field }' $buckets
 }
@@ -19,7 +19,7 @@ in_group() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && shift && exec "$@"' "$G/$1" "$@"
 }
 
-# solvent: wait until nobody is in debt.
+# solvent: wait until no cgroup is in debt.
 solvent() {
 	for _ in $(seq 600); do
 		awk 'NR > 1 && $3 < 0 { exit 1 }' $buckets && return 0
@@ -32,9 +32,9 @@ milliseconds() {
 	awk '{ print $1 * 1000 }' /proc/uptime
 }
 
-# costs NAME COMMAND…: the bucket of b is charged its rate for as long as the command takes: a second of it more is the
-# hoard, what one request or call costs, and the commit that nobody waits for; a second less is how it begins. What it paid
-# in advance, and has back when all is written, is its own as well.
+# costs NAME COMMAND…: the bucket of b is charged its rate for the duration of the command. The charge may differ by a second of
+# the rate. More is the saved burst, the cost of one request or call, and the commit that no process waits for; less is the
+# beginning. A payment in advance that comes back when all is written counts as b's own.
 costs() {
 	name=$1
 	shift
@@ -52,7 +52,7 @@ costs() {
 	fi
 }
 
-# files NAME FIO_OPTION…: likewise, of fio for 20 seconds in a file.
+# files NAME FIO_OPTION…: the same for a fio that runs for 20 seconds in a file.
 files() {
 	name=$1
 	shift
@@ -63,7 +63,7 @@ files() {
 disk ssd
 scheduler split-token
 weights
-# A time of access would be written, by a commit that costs half a second.
+# An access time would be written, by a commit that costs half a second.
 file_system -o no_prefetch_block_bitmaps,noatime
 mkdir "$G/b" "$G/b/below" "$G/other"
 [ "$(cat "$G/b/io.sluice.rate")" = max ] || fail "a new cgroup has a rate: $(cat "$G/b/io.sluice.rate")"
@@ -82,12 +82,12 @@ files "random write of 64" --rw=randwrite --bs=4k --numjobs=64 --thread
 files "durable write" --rw=randwrite --bs=4k --sync=1
 files "stores" --rw=randwrite --bs=4k --ioengine=mmap
 
-# What names cost is known when the journal writes of them.
+# The cost of names is known when the journal writes them.
 # shellcheck disable=SC2016
 costs names perl -e 'use IO::Handle; my $end = time + 20;
 	for ($n = 0; time < $end; $n++) { open(F, ">", "/tmp/mnt/n$n") or die; F->sync }'
 
-# Somebody else is never held while b is.
+# Another process is never held while b is.
 in_group b fio --name=x --directory=/tmp/mnt --size=64m --rw=write --bs=64k --time_based=1 --runtime=6 --output=/dev/null &
 sleep 3
 [ "$(of b 3)" -lt 0 ] || fail "b isn't in debt: $(cat $buckets)"
@@ -96,10 +96,10 @@ in_group other fio --name=y --directory=/tmp/mnt --size=32m --rw=write --bs=64k 
 [ "$(awk -F';' '{ print $50 }' /tmp/fio)" -lt 1500 ] || fail "somebody without a rate needs $(awk -F';' '{ print $50 }' /tmp/fio) ms"
 wait
 
-# Written over while it is dirty, even in debt, and read from the page cache: at full speed.
+# Overwriting dirty data, even in debt, and reading from the page cache: at full speed.
 sync
 solvent
-# To load perl takes a second, the first time.
+# Loading perl takes a second, the first time.
 perl -e 1
 in_group b dd if=/dev/zero of=/tmp/mnt/memory bs=1M count=2 2>/dev/null
 # shellcheck disable=SC2016
@@ -113,7 +113,7 @@ for action in '<' '+<'; do
 done
 [ "$(of b 3)" -lt 0 ] || fail "b isn't in debt any more"
 
-# Who has no rate himself, or a higher one, pays what is above him: 10 % of it in 2 s are 200 kB.
+# A cgroup without a rate, or with a higher one, pays the rate above it: 10 % of it in 2 s are 200 kB.
 sync
 solvent
 echo $((RATE / 10)) >"$G/b/io.sluice.rate"
@@ -129,7 +129,7 @@ for rate in max 1000000000; do
 	cost=$(($(of b 4) - before))
 	kill -KILL "$(cat /tmp/pid)" || fail "below, at $rate, all has been read in 3 s: $(cat $buckets)"
 	[ $cost -le $((RATE / 2)) ] || fail "below, at $rate, costs $cost in 3 s: $(cat $buckets)"
-	# A read that waits is in the way of nobody who kills.
+	# A read that waits can be killed.
 	wait $reader && fail "the reader isn't killed"
 	solvent
 done

@@ -2,14 +2,14 @@
 # shellcheck shell=sh
 # modules: split-token split-noop
 # full
-# scs-token knows of system calls alone: bytes that are read from the disk or written, wherever they are, are held to the
-# rate; what is read from memory costs nothing, and what is written over while it is dirty is paid again.
+# scs-token works at system calls alone: bytes that are read from the disk or written, wherever they are, are limited to the
+# rate. Reads from memory cost nothing, and overwriting dirty data is charged again.
 . ./lib.sh
 
 RATE=1000000
 seconds=20
 
-# amount FIO_OPTION…: bytes a second that somebody with the rate reads or writes.
+# amount FIO_OPTION…: bytes a second that a process with the rate reads or writes.
 amount() {
 	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$G/b" \
 		fio --name=x --filename=/tmp/mnt/x --size=64m --time_based=1 --runtime="$seconds" --overwrite=1 --norandommap=1 \
@@ -17,7 +17,7 @@ amount() {
 	awk -F';' '{ print ($7 + $48) * 1024 }' /tmp/fio
 }
 
-# keeps NAME FIO_OPTION…: within 5 % it is the rate, whatever it costs the disk.
+# keeps NAME FIO_OPTION…: the amount is the rate within 5 %, whatever it costs the disk.
 keeps() {
 	name=$1
 	shift
@@ -28,7 +28,7 @@ keeps() {
 	fi
 }
 
-# hooked FUNCTION NUMBER: in a while it is hooked (1) or not (0).
+# hooked FUNCTION NUMBER: soon the function is hooked (1) or not (0).
 hooked() {
 	for _ in $(seq 600); do
 		found=$(grep -c "^$1 " /sys/kernel/tracing/enabled_functions) || true
@@ -38,7 +38,7 @@ hooked() {
 	fail "$1: $found hooks, not $2: $(cat /sys/kernel/tracing/enabled_functions)"
 }
 
-# The gates that cost something while open are there for those alone who need them.
+# Gates that have a cost while they are open exist only for policies that need them.
 disk ssd
 scheduler split-noop
 hooked ext4_file_read_iter 0
@@ -70,14 +70,14 @@ seconds=2
 found=$(amount --rw=read --bs=4k --size=1m --invalidate=0 --pre_read=1)
 [ "$found" -gt $((RATE * 20)) ] || fail "reads from memory: $found bytes a second"
 
-# split-token holds what scs-token lets go, and the other way round, as soon as it is chosen. What is dirty by then would
+# split-token holds what scs-token lets go, and the other way round, as soon as it is chosen. Data that is dirty by then would
 # be charged when it is written.
 sync
 scheduler split-token
 seconds=10
 found=$(amount --rw=randread --bs=4k --direct=1)
 [ "$found" -lt $((RATE * 3 / 4)) ] || fail "with split-token random reads are $found bytes a second"
-# To make a megabyte dirty costs four, which are paid first.
+# Making a megabyte dirty costs four, which are paid first.
 seconds=8
 found=$(amount --rw=write --bs=4k --size=1m --invalidate=0)
 [ "$found" -gt $((RATE * 20)) ] || fail "with split-token writes of dirty memory are $found bytes a second"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-token split-deadline
-# `sluice with` runs a command in a cgroup that has what was asked for, also below another one; whatever it can't do it
-# says, and leaves nothing behind.
+# `sluice with` runs a command in a cgroup with the given settings, also below another one. It reports what it can't do, and
+# leaves nothing behind.
 . ./lib.sh
 
-# refused STATUS WHAT TRY OPTION…: a message that has WHAT, and in its second line TRY.
+# refused STATUS WHAT TRY OPTION…: the message has WHAT in its first line, and TRY in its second.
 refused() {
 	want=$1 what=$2 try=$3 status=0
 	shift 3
@@ -40,7 +40,7 @@ refused 3 "no disk has the scheduler split-deadline" "echo split-deadline" --fsy
 refused 3 "no disk has the scheduler afq" "echo afq" --weight 200 -- true
 ./with.sh --help | grep -q '^usage: sluice with' || fail "no help"
 
-# What was asked for is what the cgroup has, to the digit; the status is the command's, and so are its words.
+# The cgroup has the given settings, to the digit; the status and the output are the command's.
 # shellcheck disable=SC2016
 [ "$(./with.sh --rate 1.5MB/s -- sh -c 'cat $(sed "s,0::,/sys/fs/cgroup,;s,/run,," /proc/self/cgroup)/io.sluice.rate')" = 1500000 ] ||
 	fail "1.5MB/s isn't 1500000"
@@ -55,7 +55,7 @@ status=0
 [ "$(echo x | ./with.sh --rate 1MB/s -- sed 's/x/a  b/')" = "a  b" ] || fail "its input or its words are lost"
 [ "$(./with.sh --rate 1MB/s -- printf '%s|' 'a b' '--' '*')" = "a b|--|*|" ] || fail "its words are changed"
 
-# It holds; also for what is started with a higher one inside.
+# The rate holds, also for a command that is started inside with a higher rate.
 file_system
 dd if=/dev/zero of=/tmp/mnt/x bs=1M count=5 conv=fsync 2>/dev/null
 for inner in "" "./with.sh --rate 1GB/s --"; do
@@ -69,7 +69,7 @@ for inner in "" "./with.sh --rate 1GB/s --"; do
 done
 umount /tmp/mnt
 
-# Empty cgroups go, others stay, and so do those that aren't ours.
+# Empty cgroups are removed; others stay, and so do those that aren't ours.
 mkdir "$G/sluice-backup" "$G/sluice-7"
 # shellcheck disable=SC2016
 ./with.sh --rate 1MB/s -- sh -c 'echo $$ >/tmp/pid; exec sleep 600' &
@@ -86,7 +86,7 @@ kill "$(cat /tmp/pid)"
 wait || true
 rmdir "$G"/sluice-*/run "$G"/sluice-*
 
-# Who keeps it from working is named, and so is what the kernel says; a lock isn't waited for in vain.
+# The message names what blocks the operation, and has the kernel's error; the wait for a lock is limited.
 flock "$G" sleep 600 &
 sleep 0.2
 refused 3 "another process keeps $G locked" "fuser -v $G" --rate 1MB/s -- true
@@ -104,7 +104,7 @@ grep -q "enabled below $G/full: Device or resource busy" /tmp/said || fail "it i
 pkill sleep
 wait || true
 
-# Deadlines, together; and all that is refused changes nothing. Who may set no priorities gets no shorter ones.
+# Deadlines, together; refused values change nothing. Without CAP_SYS_NICE no shorter ones are accepted.
 scheduler split-deadline
 refused 2 "--fsync-deadline 99us: no time from 100us to 60s" "--fsync-deadline 5ms" --fsync-deadline 99us -- true
 refused 2 "--read-deadline 1m: no time" "--read-deadline 5ms" --read-deadline 1m -- true

@@ -2,12 +2,12 @@
 # shellcheck shell=sh
 # modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000
-# sluice wrr: says how it is, binds and gives back, refuses a disk in use and what can't be, sets weights, and finds that this
-# drive honours them.
+# sluice wrr shows the state, binds and gives back, and refuses a disk in use and impossible values. It sets weights, and finds
+# that this drive honours them.
 . ./lib.sh
 . ./nvme.sh
 
-# wrr ARGUMENT…: sluice wrr, its answer to /tmp/said.
+# wrr ARGUMENT…: run sluice wrr; its output goes to /tmp/said.
 wrr() {
 	status=0
 	python3 -B -m lab.wrr "$@" >/tmp/said 2>&1 || status=$?
@@ -39,7 +39,7 @@ modprobe dm-mod
 echo "0 8 linear $DEV 0" | dmsetup create --noudevsync on-it
 expect 3 "in use: nvme0n1 is part of dm-0" bind
 dmsetup remove --noudevsync on-it
-# By another name, as a character device, mapped, below a loop device, as what NVMe's target offers.
+# By another name, as a character device, mapped, below a loop device, as an export of NVMe's target.
 mknod /tmp/node b $((0x$(stat -c %t $DEV))) $((0x$(stat -c %T $DEV)))
 exec 9</tmp/node
 expect 3 "in use: process $$ has /tmp/node open" bind
@@ -71,7 +71,7 @@ expect 3 "in use: /tmp/node is open for $namespace" bind
 rmdir "$namespace" "${namespace%/*/*}"
 [ "$(basename "$(readlink $BUS/devices/"$PCI"/driver)")" = nvme ] || fail "a controller in use was taken away"
 
-# The module isn't there: it stays where it was.
+# The module isn't there: the controller stays with its driver.
 expect 3 "module nvme-wrr can't be loaded" bind
 [ "$(basename "$(readlink $BUS/devices/"$PCI"/driver)")" = nvme ] || fail "a controller was lost"
 load nvme-wrr

@@ -5,8 +5,8 @@
 # cpus: 2
 # limit: 3600
 # dmesg: I/O error, dev nvme|Buffer I/O error on dev nvme
-# The driver under load of all classes, a hundred times each: the controller is reset, and nobody notices; it is taken from the
-# driver, and it is pulled out: all that was asked for ends.
+# Under load of all classes, a hundred times each: the controller is reset, which no process notices; it is taken from the
+# driver, and it is pulled out. After that all requests end.
 . ./lib.sh
 . ./nvme.sh
 
@@ -19,8 +19,8 @@ loads() {
 	load_of low 3 0 64 --cpus_allowed=1
 }
 
-# ended: nobody waits for what he has asked for: who hasn't ended by himself is killed, and a process ends when all of its
-# requests have.
+# ended: all requests have ended. Processes that are still running are killed, and a process ends only when all of its requests
+# have.
 ended() {
 	sleep 0.2
 	pkill -KILL fio || true

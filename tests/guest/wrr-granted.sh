@@ -3,12 +3,12 @@
 # modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=20000,max_ioqpairs=4
 # cpus: 2
-# Of four submission queues that a controller grants one is an I/O queue of Linux's. Where it then refuses siblings, both CPUs
-# have a queue, as with the stock driver.
+# Of four submission queues that a controller grants, Linux uses one as an I/O queue. If the controller then refuses the
+# siblings, both CPUs have a queue, as with the stock driver.
 . ./lib.sh
 . ./nvme.sh
 
-# queues NUMBER: the last of the driver's words on it.
+# queues NUMBER: the last message of the driver reports NUMBER queues.
 queues() {
 	dmesg | grep 'default/read/poll queues' | tail -n 1 | grep -q " $1/0/0 default" ||
 		fail "not $1 queues: $(dmesg | grep 'default/read/poll queues' | tail -n 1)"

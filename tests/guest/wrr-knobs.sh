@@ -4,8 +4,8 @@
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # dmesg: I/O error, dev nvme
-# The driver's files refuse what can't be, and nothing has changed; a command that times out is aborted in the queue that it is
-# in; the controller sleeps and wakes; polled queues have four as well; nothing is bound that nobody asked for.
+# The driver's files refuse impossible values, and nothing changes. A command that times out is aborted in the queue that it is
+# in. The controller sleeps and wakes; polled queues have four classes as well; nothing is bound unasked.
 . ./lib.sh
 . ./nvme.sh
 
@@ -36,7 +36,7 @@ if setpriv --reuid=1000 sh -c "echo '1 1 1' >$WRR/weights" 2>/dev/null; then
 	fail "anybody may change weights"
 fi
 
-# Extremes are as good as any.
+# Extreme values are accepted too.
 echo "256 1 256" >$WRR/weights
 echo 7 >$WRR/burst
 echo 0 >$WRR/cap
@@ -44,7 +44,7 @@ echo 0 >$WRR/cap
 echo "64 32 8" >$WRR/weights
 
 # The controller takes no I/O for some seconds: each class's command is aborted in its own queue. It is fetched later, and
-# has lost nothing.
+# nothing is lost.
 sleep 0.1
 echo 3000 >/sys/block/nvme0n1/queue/io_timeout
 echo 1 >/sys/kernel/tracing/events/nvme/nvme_setup_cmd/enable
@@ -56,11 +56,11 @@ done
 wait
 grep -o 'nvme_admin_abort_cmd.*' /sys/kernel/tracing/trace | sed 's/.*cdw10=\([0-9a-f]*\) \([0-9a-f]*\).*/\1 \2/' | sort >/tmp/aborted
 cat /tmp/aborted
-# Of two I/O queues the second one: urgent 4, high 6, medium 2, low 8.
+# In the second of two I/O queues: urgent 4, high 6, medium 2, low 8.
 [ "$(tr '\n' , </tmp/aborted)" = "02 00,04 00,06 00,08 00," ] || fail "aborted were: $(cat /tmp/aborted)"
 echo 0 >/sys/kernel/tracing/events/nvme/nvme_setup_cmd/enable
 
-# It stays so: the second time that a command's time is over the controller is reset, and the command is done then.
+# The controller stays blocked: at the second timeout of a command the controller is reset, and then the command is done.
 vendor 0xc2 0 10000
 sleep 0.01
 ionice -c 3 dd if=$DEV of=/dev/null bs=4k count=1 iflag=direct status=none || fail "a command was lost in a reset"
@@ -77,7 +77,8 @@ sleep 0.5
 enough
 [ "$(cat $WRR/weights) $(cat $WRR/state)" = "64 32 8 on" ] || fail "after a sleep: $(cat $WRR/weights) $(cat $WRR/state)"
 
-# A controller that grants queues, and then refuses some, is the stock driver's; by the next reset it has thought better of it.
+# A controller that grants queues, and then refuses some, is used as by the stock driver; from the next reset on it has all
+# queues.
 vendor 0xc3 0 10000000
 echo 1 >$CTRL/reset_controller
 [ "$(cat $WRR/state)" = "off, no I/O queue could be given four submission queues" ] || fail "refused, it says: $(cat $WRR/state)"

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=0
-# A drive that fetches whatever is there at once has weights that don't matter: sluice wrr probe says so.
+# A drive that fetches all commands at once has weights without effect: sluice wrr probe says so.
 . ./lib.sh
 . ./nvme.sh
 

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000,subsys=shared
-# The disk of a drive that may have several controllers is not the controller's own, which is hidden: sluice wrr refuses the
-# controller while that one is in use, and reads from it to probe.
+# The disk of a drive that may have several controllers is not the controller's own one, which is hidden. sluice wrr refuses the
+# controller while that disk is in use, and reads from it to probe.
 . ./lib.sh
 . ./nvme.sh
 

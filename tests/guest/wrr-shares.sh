@@ -3,12 +3,12 @@
 # modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
-# The driver on a controller that takes 10000 commands a second: saturated shares are the weights', from two processors, in
-# batches that mix classes and polled; they change under load, and after a reset they are what they were.
+# The driver on a controller that takes 10000 commands a second. Under saturation the shares match the weights, from two
+# processors, in batches that mix classes, and polled. Weights change under load, and keep their values after a reset.
 . ./lib.sh
 . ./nvme.sh
 
-# shares MS NAME=PER_MILLE…: what each has of all that they read in that time is this, but for 3 per cent of it.
+# shares MS NAME=PER_MILLE…: the share of each in all reads of that time is PER_MILLE, within 3 per cent of it.
 shares() {
 	pause=$1 all=0
 	shift
@@ -54,7 +54,7 @@ shares 4 high=100 medium=100 low=800
 [ "$(cat $WRR/weights) $(cat $WRR/burst)" = "1 1 8 3" ] || fail "after a reset: $(cat $WRR/weights) $(cat $WRR/burst)"
 enough
 
-# Two queues of one level share what it has: a level's weight is for all its queues.
+# Two queues of one level share its part: a level's weight is for all its queues.
 echo "4 2 1" >$WRR/weights
 load_of high 2 0 64 --cpus_allowed=0
 load_of medium 2 4 64 --cpus_allowed=0
@@ -63,7 +63,7 @@ sleep 1
 shares 4 high=333 twin=333 medium=333
 enough
 
-# A class goes where the table says.
+# A class uses the level that the table gives.
 echo "high low low low low low low low low medium" >$WRR/classes
 load_of rt 1 0 64
 load_of be 2 0 64
@@ -73,7 +73,7 @@ shares 4 rt=571 idle=286 be=143
 enough
 echo "urgent high high high high medium medium medium medium low" >$WRR/classes
 
-# A batch whose requests are of two classes gives each its own, and rings for all of them: none is left behind.
+# In a batch with requests of two classes each goes to its own queue, and all doorbells are rung: none is left behind.
 load_of batch 3 0 64 --ioengine=io_uring --iodepth_batch_submit=16 --iodepth_batch_complete_min=16 \
 	--cmdprio_percentage=50 --cmdprio_class=2 --cmdprio=0
 sleep 1

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: wrr
-# A backlog of idle class that would use up all tags leaves some to each higher class: a real-time reader beside 2 x 1024 reads
-# under way has a 99th percentile of at most twice what it has alone; without a scheduler it waits for tags.
+# A backlog of the idle class that could use all tags leaves some to each higher class. A real-time reader beside 2 x 1024 reads
+# in flight has a 99th percentile of at most twice that alone; without a scheduler it waits for tags.
 . ./lib.sh
 
 # 8000 commands a second, by weights.
 disk nvme data=none slowdown=1 read_cmd_ns=125000 queue_depth=1023 arbitration="64 32 8"
 
-# p99 NAME CLASS LEVEL: of single reads, in us, with the wait for a tag, which is in the submission.
+# p99 NAME CLASS LEVEL: of single reads, in us, including the wait for a tag, which is in the submission.
 p99() {
 	fio --name="$1" --filename="$DEV" --direct=1 --bs=4k --ioengine=libaio --rw=randread --norandommap --iodepth=1 --time_based \
 		--runtime=2 --lat_percentiles=1 --prioclass="$2" --prio="$3" --output-format=json --output=/tmp/p99
 	python3 -c 'import json; print(json.load(open("/tmp/p99"))["jobs"][0]["read"]["lat_ns"]["percentile"]["99.000000"] // 1000)'
 }
 
-# backlog CLASS LEVEL COMMAND…: beside reads that would take all tags.
+# backlog CLASS LEVEL COMMAND…: run a command beside reads that could take all tags.
 backlog() {
 	class=$1 level=$2
 	shift 2
@@ -27,7 +27,7 @@ backlog() {
 	wait
 }
 
-# under_way: how many reads are.
+# under_way: the number of reads in flight.
 under_way() {
 	awk '{ print $1 }' "${Q%/queue}/inflight"
 }
@@ -45,7 +45,7 @@ beside=$(backlog 3 0 p99 beside 1 0)
 echo "wrr: beside a backlog $beside us"
 [ "$beside" -le $((2 * alone)) ] || fail "p99 is $beside us beside a backlog, and $alone us alone"
 
-# Each class has a part: what is under way is as much, and a higher one finds more.
+# Each class has a part: the reads in flight match it, and a higher class gets more.
 backlog 3 0 under_way >/tmp/idle
 backlog 2 4 under_way >/tmp/medium
 backlog 2 0 under_way >/tmp/high
@@ -59,7 +59,7 @@ near idle 511
 near medium 767
 near high 895
 near urgent 1023
-# A smaller number of tags is shared alike.
+# A smaller number of tags is shared in the same way.
 echo 64 >"$Q/nr_requests"
 backlog 3 0 under_way >/tmp/few
 if [ "$(cat /tmp/few)" -lt 24 ] || [ "$(cat /tmp/few)" -gt 36 ]; then

@@ -3,12 +3,12 @@
 # modules: nvme-wrr
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
-# Urgent goes first, and what is urgent without an end doesn't starve the rest: each other class that waits keeps the cap's
-# share at least; without a cap it has next to nothing.
+# Urgent goes first, but an endless urgent load doesn't starve the rest: each other class that waits keeps at least the share of
+# the cap. Without a cap it has next to nothing.
 . ./lib.sh
 . ./nvme.sh
 
-# of_both SECONDS: what the others have of 1000 from now on.
+# of_both SECONDS: the others' share from now on, of 1000.
 of_both() {
 	flood=$(bytes flood) other=$(bytes other)
 	sleep "$1"
@@ -23,7 +23,7 @@ flood() {
 
 controller
 
-# What others had before doesn't count against them.
+# The others' reads from before don't count against them.
 load_of other 3 0 64
 sleep 3
 flood
@@ -43,7 +43,7 @@ for of in "3 0" "2 7" "2 0"; do
 	enough
 done
 
-# No more than that is taken from urgent where the weights would give others more.
+# No more than the cap is taken from urgent if the weights would give others more.
 flood
 load_of other 2 0 128 --numjobs=2
 sleep 1

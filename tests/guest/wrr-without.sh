@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 # modules: nvme-wrr
 # nvme: wrr=off,fetch_ns=5000
-# A controller without weighted round robin: our driver says so, refuses weights, and costs what the stock one costs, within a
-# hundredth, in instructions and so in reads a second; one by one, and in batches. The drive is faster than the processor, which
-# is never idle, so that the clock counts instructions.
+# A controller without weighted round robin: our driver says so and refuses weights. It costs what the stock driver costs within
+# a hundredth, in instructions and so in reads a second, one by one and in batches. The drive is faster than the processor,
+# which is never idle, so that the clock counts instructions.
 . ./lib.sh
 . ./nvme.sh
 
