@@ -187,7 +187,7 @@ static void usage(void)
 	      "                        or other: operations on zones\n"
 	      "      --class CLASS     only none, rt, be or idle\n"
 	      "  -b, --by WHAT         a row for each cgroup, process or thread\n"
-	      "  -o, --order           who overtakes whom: inversions, bypasses, the oldest "
+	      "  -o, --order           which I/Os overtake which: inversions, bypasses, the oldest "
 	      "waiting\n"
 	      "  -a, --alarm SECONDS   say so when an I/O has waited longer (with --order)\n"
 	      "  -f, --files           file systems and system calls too (ext4, xfs, btrfs)\n"
@@ -201,7 +201,7 @@ static void usage(void)
 	      "examples:\n"
 	      "  iolat                      all disks, until Ctrl-C\n"
 	      "  iolat -d sda 1 10          one disk, every second, ten times\n"
-	      "  iolat -o -b cgroup 10 1    who holds whom up, for ten seconds\n"
+	      "  iolat -o -b cgroup 10 1    which cgroup holds which up, for ten seconds\n"
 	      "  iolat --json 10 1 | jq .   for a program\n\n"
 	      "exit status: 0, 1 the kernel refuses, 2 usage, 3 an alarm went off\n",
 	      stdout);

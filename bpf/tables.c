@@ -86,7 +86,7 @@ __attribute__((noreturn)) static void refused(int error)
 	FILE *lockdown = fopen("/sys/kernel/security/lockdown", "r");
 
 	if (lockdown && fgets(text, sizeof(text), lockdown) && strstr(text, "[confidentiality]"))
-		die(1, "this kernel is locked down and lets nobody look into it; try: "
+		die(1, "this kernel is locked down: BPF programs can't read its memory; try: "
 		       "cat /sys/kernel/security/lockdown");
 	if (error == -EPERM)
 		die(1, "watching the kernel takes root; try: sudo iolat");

@@ -473,7 +473,7 @@ def few_tags(case: Case) -> Finding | None:
         usual,
         f"nr_requests is {now}, and {case.load.queue:.1f} requests exist on average{_starved(case)}; the device takes "
         f"{disk.hw_tags}",
-        "who finds no free request waits before the scheduler sees it, and cannot be sorted, merged or preferred",
+        "an I/O without a free request waits before the scheduler sees it, and is not sorted, merged or preferred",
     )
 
 

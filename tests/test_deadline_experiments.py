@@ -101,7 +101,7 @@ def test_a_deadline_that_a_disk_can_keep_alone_is_what_counts() -> None:
 def test_the_table_has_all_that_was_measured() -> None:
     (figure,) = ISOLATION.figures(isolated("hdd", *BEST["hdd"]))
     (table,) = (panel for panel in figure.panels if isinstance(panel, Table))
-    assert [row[:2] for row in table.rows][:2] == [("nobody, ext4", "split-deadline"), ("ext4", "split-deadline")]
+    assert [row[:2] for row in table.rows][:2] == [("no other, ext4", "split-deadline"), ("ext4", "split-deadline")]
     assert table.rows[0][-1] == "–"
     assert [row[7] for row in table.rows if row[0] == "ext4, no fsyncs"] == ["–"] * 2
     assert table.rows[1][2:7] == ("2000", *["119"] * 4)

@@ -132,7 +132,7 @@ def _device(device: str, cells: Cells) -> Figure:
 
 def _table(cells: Cells, device: str) -> Table:
     rows = tuple(
-        (BESIDE.get(cell.variant, "nobody, ext4"), cell.scheduler, *_small(cell), *_bursts(cell)) for cell in cells
+        (BESIDE.get(cell.variant, "no other, ext4"), cell.scheduler, *_small(cell), *_bursts(cell)) for cell in cells
     )
     columns = ("beside", "scheduler", "A: fsyncs", "p50 ms", "p90", "p99", "longest", "B: mean ms", "longest", "MB/s")
     ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)

@@ -87,7 +87,7 @@ def figures(cells: Cells) -> list[Figure]:
 def _device(device: str, cells: Cells) -> Figure:
     text = (
         "A reads a large file in sequence; B makes empty files, each with an fsync, and sleeps between two of them. "
-        "His rate is 1 MB/s normalised, as in Fig 14: the paper doesn't say which it took. mq-deadline has none. In "
+        "B's rate is 1 MB/s normalised, as in Fig 14: the paper doesn't say which it took. mq-deadline has none. In "
         "the paper A is isolated on ext4 only; with XFS B is not limited. The paper's figure has no numbers."
     )
     plots = [

@@ -113,7 +113,7 @@ def figures(cells: Cells) -> list[Figure]:
 def _device(device: str, cells: Cells) -> Figure:
     text = (
         "A reads a large file in sequence; B, at a rate of 10 MB/s normalised, reads or writes in runs of 4 KiB to 16 "
-        "MiB and then goes elsewhere. mq-deadline has no rate: B does what he can; io.max is the kernel's own limit "
+        "MiB and then goes elsewhere. mq-deadline has no rate: B is not limited; io.max is the kernel's own limit "
         "with mq-deadline, 10 MB/s of any kind, io.cost its shares, of which B has that part."
     )
     kinds = [(name, system) for system in SYSTEMS for name in _schedulers(cells) if _measured(cells, name, system)]

@@ -56,7 +56,7 @@ def figures(cells: Cells) -> list[Figure]:
     rows = tuple(_rows(cells))
     ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
     table = Table("Instructions", ("I/O", "scheduler", "instructions", f"over {NOOP}"), rows, 2, ours)
-    return [Figure("cost", "What a rate costs who keeps it", text, (table,), terminal=True)]
+    return [Figure("cost", "What a rate costs the process that keeps to it", text, (table,), terminal=True)]
 
 
 def _rows(cells: Cells) -> Iterator[tuple[str, ...]]:

@@ -88,7 +88,7 @@ def _device(device: str, cells: Cells) -> Figure:
         "A reads a large file in sequence; N threads of B share a rate of 1 MB/s normalised, and one processor with A. "
         f"The goal is A's throughput alone less the rate. In the paper, on 32 processors, it is {PAPER_GOAL} MB/s; "
         f"beside readers of the disk A varies by {PAPER:.1%} at most, and beside threads in memory, as beside threads "
-        "that spin, he falls from 128 threads on."
+        "that spin, A's throughput falls from 128 threads on."
     )
     curves = (*_goal(cells, device), *(Line(load, tuple(_points(cells, device, load))) for load in LOADS))
     plot = Lines("A's throughput (Fig 15)", "log2 of N", "MB/s", curves)

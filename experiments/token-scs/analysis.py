@@ -128,7 +128,7 @@ def _device(device: str, cells: Cells) -> Figure:
     times = " and ".join(f"{number(value)} times ({variant})" for variant, value in PAPER_MEMORY.items())
     text = (
         "A reads a large file in sequence; B has a rate of 1 MB/s normalised, and leaves A the processor. mq-deadline "
-        "has no rate: B does what he can. io.max is the kernel's own limit with mq-deadline, 1 MB/s of any kind, "
+        "has no rate: B is not limited. io.max is the kernel's own limit with mq-deadline, 1 MB/s of any kind, "
         "io.cost its shares, of which B has that part. What B has of memory without a rate is measured with the same "
         "scheduler. In the paper the target is "
         f"{PAPER_TARGET} %, Split-Token is near it in all six, SCS-Token is far from it in three, and twice by more "

@@ -79,7 +79,7 @@ measure() {
 		deadline = time.monotonic() + 60
 		while any(len(found := read(parent)) < 4 or not all(found) for parent in readers.values()):
 		    if time.monotonic() > deadline:
-		        sys.exit("who has not begun within a minute: " + str({name: read(of) for name, of in readers.items()}))
+		        sys.exit("not begun within a minute: " + str({name: read(of) for name, of in readers.items()}))
 		    time.sleep(0.1)
 		time.sleep(1)
 		before, began, computing = {name: sum(read(parent)) for name, parent in readers.items()}, time.monotonic(), computed()

@@ -498,4 +498,4 @@ module_exit(cause_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Who causes I/O, with which weight, rate and deadlines");
+MODULE_DESCRIPTION("Causes of I/O, with their weights, rates and deadlines");

@@ -397,7 +397,7 @@ static void __init split_find_xfs(void)
 	if (!split_look_up(split_xfs_hooks))
 		split_hooking.xfs = get_fs_type("xfs");
 	if (!split_hooking.xfs)
-		pr_info("split: XFS isn't loaded: its calls won't be held, and its log is nobody's; next, if it is in use: modprobe xfs, and load split again\n");
+		pr_info("split: XFS isn't loaded: its calls won't be held, and its log is charged to no account; next, if it is in use: modprobe xfs, and load split again\n");
 }
 
 static void split_forget(void)

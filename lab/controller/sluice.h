@@ -27,14 +27,14 @@ static bool nvme_sluice_between(const NvmeSluiceSpan *span)
 	return now >= span->begin_ms && now < span->end_ms;
 }
 
-/* Whether an access finds nobody. */
+/* Whether an access finds no device. */
 static bool nvme_sluice_gone(const NvmeCtrl *n)
 {
 	return n->sluice.gone.end_ms &&
 	       qemu_clock_get_ms(QEMU_CLOCK_VIRTUAL) >= n->sluice.gone.begin_ms;
 }
 
-/* The bus looks whether somebody is there, and finds a new one. */
+/* The bus looks whether a device is there, and finds a new one. */
 static void nvme_sluice_look(NvmeCtrl *n)
 {
 	if (nvme_sluice_gone(n) && !nvme_sluice_between(&n->sluice.gone)) {

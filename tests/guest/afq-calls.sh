@@ -43,7 +43,7 @@ writers 1 --thread --numjobs=4 --rw=randwrite --bs=4k --size=4m --fsync=1 --name
 # Five processes of each of two levels make every write durable: the ratio is 8 to 2.
 writers 8 --rw=randwrite --norandommap --bs=4k --size=8m --fsync=1 --numjobs=5 --name=p0 --prio=0 --name=p6 --new_group --prio=6
 ratio p0 p6 32 48
-[ "$(let_go)" -gt 0 ] || fail "nobody was held"
+[ "$(let_go)" -gt 0 ] || fail "no call was held"
 # The charge of a call while it was inside was taken back.
 awk 'NR > 1 && $7 >= 1048576 { print; found = 1 } END { exit found }' /sys/kernel/debug/block/simdisk-d0/sched/clients ||
 	fail "returned calls still count"
@@ -78,7 +78,7 @@ echo 0 >/proc/sys/vm/dirty_writeback_centisecs
 ) &
 writers 3 --rw=write --bs=4k --size=4m --name=high --prio=0 --name=low --new_group --prio=7
 [ "$(let_go)" = "$(cat /tmp/before)" ] || fail "held are $(cat /tmp/before), then $(let_go)"
-[ "$(part low)" -ge $(($(part high) * 80 / 100)) ] || fail "who costs nothing waits"
+[ "$(part low)" -ge $(($(part high) * 80 / 100)) ] || fail "a process that costs nothing waits"
 
 # A process in a held call can be killed, and leaves nothing behind.
 fio --directory=/tmp/mnt --name=be --rw=randwrite --bs=4k --size=8m --fsync=1 --time_based --runtime=3 --output=/out/fio &
@@ -91,7 +91,7 @@ for _ in $(seq 100); do
 	[ -z "$pid" ] || break
 	sleep 0.02
 done
-[ -n "$pid" ] || fail "nobody is held"
+[ -n "$pid" ] || fail "no call is held"
 kill -KILL $loop "$pid"
 sleep 0.2
 ! grep -q "pid=$pid " /sys/kernel/debug/split/held || fail "$pid was killed and is still held"

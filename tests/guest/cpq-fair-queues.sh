@@ -50,7 +50,7 @@ other=$reader
 settle "$other" 60
 sleep 0.2
 used=$(awk -F '[ =]' -v process="$other" '$2 == process { n += $6 } END { print n + 0 }' $accounts)
-[ "$used" -ge 50 ] || fail "who is alone in its hardware queue has $used tags: $(cat $accounts)"
+[ "$used" -ge 50 ] || fail "an account alone in its hardware queue has $used tags: $(cat $accounts)"
 kill "$many" "$few" "$other"
 wait "$many" "$few" "$other" || :
 [ "$(cat $accounts)" = "tags=64 used=0 waiting=0

@@ -75,9 +75,9 @@ small
 big perl /tmp/burst /tmp/mnt/big
 kill -KILL $big
 start=$(milliseconds)
-wait $big && fail "he didn't die"
+wait $big && fail "the killed writer lives on"
 took=$(($(milliseconds) - start))
-[ $took -lt 500 ] || fail "he took $took ms to die"
+[ $took -lt 500 ] || fail "the writer took $took ms to die"
 ! grep -q " fsync " /sys/kernel/debug/split/held || fail "a dead one is held: $(cat /sys/kernel/debug/split/held)"
 
 # A freeze of the file system does not wait for the fsync, nor does a suspend of the machine.
@@ -100,7 +100,7 @@ big perl /tmp/burst /tmp/mnt/big
 dd if=/dev/zero of=/tmp/mnt/full bs=64k 2>/tmp/log && fail "it isn't full"
 grep -q "No space left" /tmp/log || fail "it isn't full: $(cat /tmp/log)"
 in_group c perl -e 'my @memory = (1) x 4000000' 2>/dev/null && fail "there is memory"
-dmesg | grep -q "Memory cgroup out of memory" || fail "nobody was killed for memory"
+dmesg | grep -q "Memory cgroup out of memory" || fail "no process was killed for memory"
 wait $big || fail "the held one fails: $(cat /tmp/said)"
 echo max >"$G/b/memory.max"
 rm /tmp/mnt/full
@@ -108,7 +108,7 @@ rm /tmp/mnt/full
 # Writes fail during writeback: the error is reported then, and only then.
 big perl /tmp/burst /tmp/mnt/big
 echo 7 >/sys/kernel/config/simdisk/d0/fail_every
-wait $big && fail "its data is lost and nobody is told"
+wait $big && fail "its data is lost without an error"
 grep -q "Input/output error" /tmp/said || fail "it is told $(cat /tmp/said)"
 echo 0 >/sys/kernel/config/simdisk/d0/fail_every
 touch /tmp/enough

@@ -84,7 +84,7 @@ rm /tmp/mnt/log /tmp/mnt/table /tmp/mnt/sync /tmp/mnt/fifo
 expect_deadlines "100 3000" 'my $s = opened(); expect("less", deadline($s, *LOG, 5000), 0); durable(*LOG);
 	expect("more", deadline($s, *LOG, 3000000), 0); durable(*LOG)' /tmp/as_nobody
 # A process that receives the file is not slowed down by that.
-expect_deadlines "3000 100" 'my $s = opened(); $) = $> = 65534; my $t = opened(); expect("his", deadline($t, *LOG, 3000000), 0);
+expect_deadlines "3000 100" 'my $s = opened(); $) = $> = 65534; my $t = opened(); expect("own", deadline($t, *LOG, 3000000), 0);
 	durable(*LOG); $> = 0; durable(*LOG)'
 
 # A thousand at a time, while others are opened and closed, and their processes are killed.

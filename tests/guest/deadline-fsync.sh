@@ -92,7 +92,7 @@ beside() {
 	done
 	wait
 	if [ ! -s "/tmp/$1" ] || [ ! -s "/tmp/$2" ]; then
-		fail "$1 beside $2: somebody failed"
+		fail "$1 beside $2: a process failed"
 	fi
 	echo "$1 beside $2: $(cat "/tmp/$1"), $(cat "/tmp/$2")"
 	cat /sys/kernel/debug/block/simdisk-d0/sched/forecast 2>/dev/null || :

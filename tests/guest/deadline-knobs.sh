@@ -55,19 +55,19 @@ done
 mkdir "$G/above"
 echo +io >"$G/above/cgroup.subtree_control"
 echo fsync=5000 >"$G/above/io.sluice.deadline"
-mkdir "$G/above/his"
-his=$G/above/his/io.sluice.deadline
-chown 65534 "$his"
+mkdir "$G/above/own"
+own=$G/above/own/io.sluice.deadline
+chown 65534 "$own"
 # as_nobody VALUE: the error of that write by the user nobody.
 # shellcheck disable=SC2016
 as_nobody() {
 	setpriv --reuid 65534 --clear-groups --inh-caps=-all \
-		perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' "$his" "$1"
+		perl -e 'open(F, ">", $ARGV[0]) or die; print defined(syswrite(F, $ARGV[1])) ? 0 : $! + 0' "$own" "$1"
 }
-[ "$(as_nobody fsync=4999)" = $EPERM ] || fail "who may not has less time than above: $(cat "$his")"
-[ "$(cat "$his")" = "read=default fsync=default" ] || fail "what was refused changes it: $(cat "$his")"
-[ "$(as_nobody fsync=5000)" = 0 ] || fail "who may not doesn't get what is above"
-[ "$(as_nobody "read=1000 fsync=900000")" = 0 ] || fail "who may not doesn't get more time"
+[ "$(as_nobody fsync=4999)" = $EPERM ] || fail "a process without the right has less time than above: $(cat "$own")"
+[ "$(cat "$own")" = "read=default fsync=default" ] || fail "what was refused changes it: $(cat "$own")"
+[ "$(as_nobody fsync=5000)" = 0 ] || fail "a process without the right doesn't get what is above"
+[ "$(as_nobody "read=1000 fsync=900000")" = 0 ] || fail "a process without the right doesn't get more time"
 
 for knob in read_deadline:50 fsync_deadline:100; do
 	default=${knob#*:} knob=$Q/iosched/${knob%:*}

@@ -35,7 +35,7 @@ def expect(what, got, wanted):
 
 
 def place():
-    """A page that nobody has read."""
+    """A page that was not read before."""
     global at
     at += 256 * PAGE
     return at

@@ -119,7 +119,7 @@ wait $a || fail "A failed"
 wait $c || fail "C failed"
 echo "A takes $(cat /tmp/p95) ms, C $(cat /tmp/longest) ms, B makes $made files"
 [ "$(cat /tmp/p95)" -le 120 ] || fail "A takes $(cat /tmp/p95) ms beside files that are closed"
-[ "$(cat /tmp/longest)" -le 100 ] || fail "C, who has next to nothing dirty, waits $(cat /tmp/longest) ms"
+[ "$(cat /tmp/longest)" -le 100 ] || fail "C, with next to nothing dirty, waits $(cat /tmp/longest) ms"
 [ $made -ge 40 ] || fail "B, whose files are closed, makes $made in seven seconds"
 rm -f /tmp/mnt/made* /tmp/mnt/little
 
@@ -128,7 +128,7 @@ sleep 11
 in_group b dd if=/dev/zero of=/tmp/mnt/f0 bs=1M count=64 conv=notrunc status=none &
 b=$!
 while kill -0 $b 2>/dev/null; do
-	! held || fail "B is held, for nobody's sake"
+	! held || fail "B is held for no other"
 	sleep 0.02
 done
 wait $b || fail "dd failed"

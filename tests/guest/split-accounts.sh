@@ -41,7 +41,7 @@ sleep 2
 [ "$(accounts)" -le 556 ] || fail "300 processes have dirty data, 256 were met lately, and there are $(accounts) accounts"
 dd if=/dev/zero of=/tmp/mnt/last bs=4k count=10 status=none &
 wait $!
-grep -q " process=$! .*dirty=40960" /sys/kernel/debug/split/ledger || fail "who came last: $(tail -1 /sys/kernel/debug/split/ledger)"
+grep -q " process=$! .*dirty=40960" /sys/kernel/debug/split/ledger || fail "the process that came last: $(tail -1 /sys/kernel/debug/split/ledger)"
 umount /tmp/mnt
 
 # The blocks of folders that were removed are still in the cache, with the accounts that made them.

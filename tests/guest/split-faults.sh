@@ -46,7 +46,7 @@ small() {
 (small dd if=/dev/zero of=/tmp/mnt/killed bs=64k count=64 status=none) &
 (small perl -e 'my @memory = (1) x 2000000') || true
 wait
-dmesg | grep -q "Memory cgroup out of memory" || fail "nobody was killed for memory"
+dmesg | grep -q "Memory cgroup out of memory" || fail "no process was killed for memory"
 settled "memory"
 
 # A disk that fails now and then: lost data is reported, nothing hangs, and the books balance.

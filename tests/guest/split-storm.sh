@@ -127,7 +127,7 @@ wait $load || fail "fio failed: $(cat /out/fio)"
 for loop in $loads; do
 	wait "$loop" || fail "a loop failed"
 done
-[ -s /tmp/victims ] || fail "nobody was killed"
+[ -s /tmp/victims ] || fail "no process was killed"
 umount /tmp/mnt
 fsck.ext4 -nf "$DEV" >/out/fsck 2>&1 || fail "the file system is broken: $(cat /out/fsck)"
 scheduler none

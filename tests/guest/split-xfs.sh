@@ -86,11 +86,11 @@ all=$(charged total log)
 [ $(($(charged nobody log) * 10)) -le "$all" ] ||
 	fail "nobody is charged $(charged nobody log) of $all bytes of log"
 [ "$(charged many log)" -ge $((2 * $(charged few log))) ] ||
-	fail "who made three times the files has $(charged many log) bytes of log, the other $(charged few log)"
+	fail "the process that made three times the files has $(charged many log) bytes of log, the other $(charged few log)"
 
 create late 20
 made late
-[ "$(charged late log)" -gt 0 ] || fail "who came later has no part of the log: $(cat /sys/kernel/debug/split/ledger)"
+[ "$(charged late log)" -gt 0 ] || fail "a process that came later has no part of the log: $(cat /sys/kernel/debug/split/ledger)"
 
 # The log's contents are written to their place, which no account is charged for as data.
 umount /tmp/mnt

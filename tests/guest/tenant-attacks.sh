@@ -92,7 +92,7 @@ def changes(change):
     return run
 
 def many_changes(change, files=800):
-    """Changes by open files, more than a few blocks of inodes have: nobody makes them durable."""
+    """Changes by open files, more than a few blocks of inodes have: none is made durable."""
     def run():
         fds = [os.open(f"file{n}", os.O_RDWR | os.O_CREAT) for n in range(files)]
         n = 0

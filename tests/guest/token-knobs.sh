@@ -57,7 +57,7 @@ for n in $(seq 256); do
 	echo 1000000 >"$G/n$n/io.sluice.rate" || fail "rate $n is refused"
 done
 refused "$rate" 1000000 $ENOSPC
-echo 2000000 >"$G/n7/io.sluice.rate" || fail "who has a rate gets no other one"
+echo 2000000 >"$G/n7/io.sluice.rate" || fail "a cgroup with a rate gets no other one"
 echo max >"$G/n7/io.sluice.rate"
 echo 1000000 >"$rate" || fail "a place that was given back isn't free"
 refused "$G/n7/io.sluice.rate" 1000000 $ENOSPC
@@ -130,7 +130,7 @@ for name in split-token none afq split-noop; do
 		awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets || break
 		sleep 0.01
 	done
-	awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets && fail "nobody waits: $(cat $buckets)"
+	awk '$6 == 1 && $7 == 1 { exit 1 }' $buckets && fail "no call waits: $(cat $buckets)"
 	# The read is done because of that, and not because its limit of 5 seconds is over.
 	start=$(milliseconds)
 	echo $(($(cat "$Q/nr_requests") - 1)) >"$Q/nr_requests"

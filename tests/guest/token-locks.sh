@@ -65,11 +65,11 @@ in_group b fio --name=stores --filename=/tmp/mnt/x --size=8m --rw=randwrite --bs
 	--output=/dev/null &
 stores=$!
 held store
-soon 1000 "storing beside who waits" fio --name=y --filename=/tmp/mnt/y --size=4m --rw=write --bs=64k --ioengine=mmap \
+soon 1000 "storing beside a call that waits" fio --name=y --filename=/tmp/mnt/y --size=4m --rw=write --bs=64k --ioengine=mmap \
 	--output=/dev/null
 for pid in $(pgrep -f name=stores); do
 	# shellcheck disable=SC2016
-	soon 1000 "looking at who waits" sh -c 'cat /proc/$0/cmdline /proc/$0/maps >/dev/null' "$pid"
+	soon 1000 "looking at a process that waits" sh -c 'cat /proc/$0/cmdline /proc/$0/maps >/dev/null' "$pid"
 done
 pkill -KILL -f name=stores
 wait $stores && fail "the stores aren't killed"

@@ -93,7 +93,7 @@ sleep 3
 [ "$(of b 3)" -lt 0 ] || fail "b isn't in debt: $(cat $buckets)"
 in_group other fio --name=y --directory=/tmp/mnt --size=32m --rw=write --bs=64k --end_fsync=1 --output-format=terse \
 	--output=/tmp/fio
-[ "$(awk -F';' '{ print $50 }' /tmp/fio)" -lt 1500 ] || fail "somebody without a rate needs $(awk -F';' '{ print $50 }' /tmp/fio) ms"
+[ "$(awk -F';' '{ print $50 }' /tmp/fio)" -lt 1500 ] || fail "a process without a rate needs $(awk -F';' '{ print $50 }' /tmp/fio) ms"
 wait
 
 # Overwriting dirty data, even in debt, and reading from the page cache: at full speed.

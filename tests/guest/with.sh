@@ -78,10 +78,10 @@ until [ -s /tmp/pid ]; do
 done
 ./with.sh --rate 1MB/s -- true
 ./with.sh --rate 1MB/s -- true
-[ -d "$G/sluice-backup" ] || fail "somebody else's cgroup has gone"
+[ -d "$G/sluice-backup" ] || fail "another run's cgroup has gone"
 rmdir "$G/sluice-backup" "$G/sluice-7"
 [ "$(find "$G" -maxdepth 1 -name 'sluice-*' | wc -l)" = 2 ] || fail "there are $(ls "$G")"
-[ "$(cat "$G/sluice-$(cat /tmp/pid)/run/cgroup.procs")" = "$(cat /tmp/pid)" ] || fail "who runs is moved"
+[ "$(cat "$G/sluice-$(cat /tmp/pid)/run/cgroup.procs")" = "$(cat /tmp/pid)" ] || fail "a process that runs is moved"
 kill "$(cat /tmp/pid)"
 wait || true
 rmdir "$G"/sluice-*/run "$G"/sluice-*
@@ -112,35 +112,35 @@ refused 2 "--read-deadline 1m: no time" "--read-deadline 5ms" --read-deadline 1m
 got=$(./with.sh --read-deadline 0.5ms --fsync-deadline 2s -- sh -c 'cat "/sys/fs/cgroup/sluice-$$/io.sluice.deadline"')
 [ "$got" = "read=500 fsync=2000000" ] || fail "deadlines are $got"
 rmdir "$G"/sluice-*/run "$G"/sluice-*
-mkdir "$G/his"
-echo fsync=5000 >"$G/his/io.sluice.deadline"
-echo +io >"$G/his/cgroup.subtree_control"
-mkdir "$G/his/shell"
-chown -R 65534 "$G/his"
-chown 0 "$G/his/io.sluice.deadline"
+mkdir "$G/own"
+echo fsync=5000 >"$G/own/io.sluice.deadline"
+echo +io >"$G/own/cgroup.subtree_control"
+mkdir "$G/own/shell"
+chown -R 65534 "$G/own"
+chown 0 "$G/own/io.sluice.deadline"
 # as_nobody OPTION…
 cat >/tmp/as_nobody <<'end'
 #!/bin/sh
-exec sh -c 'echo $$ >/sys/fs/cgroup/his/shell/cgroup.procs
+exec sh -c 'echo $$ >/sys/fs/cgroup/own/shell/cgroup.procs
 	exec setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all ./with.sh "$@"' sh "$@"
 end
 chmod +x /tmp/as_nobody
 status=0
 /tmp/as_nobody --fsync-deadline 1ms -- true 2>/tmp/said || status=$?
-[ $status = 3 ] || fail "who may not has less time: status $status: $(cat /tmp/said)"
-grep -q "refuses io.sluice.deadline of fsync=1000: Operation not permitted" /tmp/said || fail "he is told: $(cat /tmp/said)"
-[ -z "$(find "$G/his" -name 'sluice-*')" ] || fail "what was refused stays"
-/tmp/as_nobody --fsync-deadline 10ms -- true || fail "who may not doesn't get more time"
+[ $status = 3 ] || fail "a process without the right has less time: status $status: $(cat /tmp/said)"
+grep -q "refuses io.sluice.deadline of fsync=1000: Operation not permitted" /tmp/said || fail "what is said: $(cat /tmp/said)"
+[ -z "$(find "$G/own" -name 'sluice-*')" ] || fail "what was refused stays"
+/tmp/as_nobody --fsync-deadline 10ms -- true || fail "a process without the right doesn't get more time"
 status=0
 /tmp/as_nobody --read-deadline 10ms -- true 2>/tmp/said || status=$?
 [ $status = 3 ] || fail "a deadline that doesn't count is taken: status $status: $(cat /tmp/said)"
-grep -q "read=10000 µs is less than any disk's own" /tmp/said || fail "he is told: $(cat /tmp/said)"
+grep -q "read=10000 µs is less than any disk's own" /tmp/said || fail "what is said: $(cat /tmp/said)"
 echo 10 >"$Q/iosched/read_deadline"
-/tmp/as_nobody --read-deadline 10ms -- true || fail "who may not doesn't get a disk's own"
+/tmp/as_nobody --read-deadline 10ms -- true || fail "a process without the right doesn't get a disk's own"
 status=0
 setpriv --reuid 65534 --clear-groups --inh-caps=-all --bounding-set=-all ./with.sh --fsync-deadline 10ms -- true \
 	2>/tmp/said || status=$?
-[ $status = 3 ] || fail "who owns no cgroup gets one: status $status: $(cat /tmp/said)"
-grep -q "no cgroup can be made in /sys/fs/cgroup: Permission denied" /tmp/said || fail "he is told: $(cat /tmp/said)"
+[ $status = 3 ] || fail "a user that owns no cgroup gets one: status $status: $(cat /tmp/said)"
+grep -q "no cgroup can be made in /sys/fs/cgroup: Permission denied" /tmp/said || fail "what is said: $(cat /tmp/said)"
 scheduler none
 rmmod split-token split-deadline

@@ -75,7 +75,7 @@ rmdir "$namespace" "${namespace%/*/*}"
 expect 3 "module nvme-wrr can't be loaded" bind
 [ "$(basename "$(readlink $BUS/devices/"$PCI"/driver)")" = nvme ] || fail "a controller was lost"
 load nvme-wrr
-setpriv --reuid=1000 --clear-groups python3 -B -m lab.wrr bind >/tmp/said 2>&1 && fail "anybody may bind"
+setpriv --reuid=1000 --clear-groups python3 -B -m lab.wrr bind >/tmp/said 2>&1 && fail "any user may bind"
 grep -q "only root" /tmp/said || fail "$(cat /tmp/said)"
 
 expect 0 "is with nvme-wrr, disks: nvme0n1" bind

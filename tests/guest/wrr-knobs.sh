@@ -24,7 +24,7 @@ refused() {
 
 modprobe nvme-core
 load nvme-wrr
-[ ! -e "$BUS/devices/$PCI/driver" ] || fail "a controller was bound that nobody asked for"
+[ ! -e "$BUS/devices/$PCI/driver" ] || fail "a controller was bound without a request"
 controller
 
 refused weights "" "1" "1 2" "1 2 3 4" "0 1 1" "1 1 257" "-1 1 1" "a b c" "1 2 3x" "99999999999 1 1" "1,2,3" "00012 3" "02561 1" "1 02561"
@@ -33,7 +33,7 @@ refused cap "" "26" "-1" "x" "10%"
 refused classes "" "urgent" "urgent high high high high medium medium medium medium" "none high high high high medium medium medium medium low" \
 	"urgent high high high high medium medium medium medium low low"
 if setpriv --reuid=1000 sh -c "echo '1 1 1' >$WRR/weights" 2>/dev/null; then
-	fail "anybody may change weights"
+	fail "any user may change weights"
 fi
 
 # Extreme values are accepted too.

@@ -30,7 +30,7 @@ flood
 until [ "$(bytes flood)" -gt 0 ]; do sleep 0.01; done
 share=$(of_both 0.3)
 echo "low, which was there before: $share of 1000"
-[ "$share" -ge 100 ] || fail "who was there before has $share of 1000"
+[ "$share" -ge 100 ] || fail "the one that was there before has $share of 1000"
 enough
 
 for of in "3 0" "2 7" "2 0"; do

@@ -36,7 +36,7 @@ struct test {
 	void (*run)(void);
 };
 
-/* Runs all tests, says of each whether it passed, and repeats who failed.  Return: exit status. */
+/* Runs all tests, says of each whether it passed, and repeats those that failed.  Return: exit status. */
 static inline int run_tests(const struct test *tests, unsigned int count)
 {
 	const char *failed[count];

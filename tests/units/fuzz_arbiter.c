@@ -174,7 +174,7 @@ static void drain(struct fuzz *f)
 	fetch(f);
 }
 
-/* Who always has commands gets his weight's share of any whole number of rounds. */
+/* A queue that always has commands gets its weight's share of any whole number of rounds. */
 static void check_shares(struct fuzz *f)
 {
 	unsigned int weight[3], count[ARBITER_LEVELS] = {}, round = 0, rounds = 3, i, j;

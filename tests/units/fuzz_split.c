@@ -5,7 +5,7 @@
  *	cost	no cost is COST_MAX or more, none is less than its data; estimates that are
  *		charged and settled in any parts come back to the byte
  *	causes	a table does what a plain list of sets does: the same set has the same tag,
- *		and each other set another one; who is in a set is held, and nobody else; all
+ *		and each other set another one; those in a set are held, and no other; all
  *		that is split sums to the whole; when all is given back the books balance
  *	stride	the first is the one that a search finds; two that waited all the time are
  *		no further apart than two services; virtual time never goes back
@@ -318,7 +318,7 @@ static void check_first(const struct shares *s, unsigned int line)
 			fail("the first isn't first", i);
 	}
 	if (waiting != s->stride.line[line].count || !waiting != !first)
-		fail("a line has lost somebody", waiting);
+		fail("a line has lost an entry", waiting);
 }
 
 static void check_apart(const struct shares *s)

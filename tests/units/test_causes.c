@@ -394,7 +394,7 @@ static void test_an_old_tag_is_not_taken_for_a_new_one(void)
 	CHECK(causes_try_get(table, old), "it is held");
 	causes_put(table, old);
 	causes_put(table, old);
-	CHECK(!causes_try_get(table, old), "nobody has it");
+	CHECK(!causes_try_get(table, old), "it is still in use");
 	for (i = 0; i < 3 * SMALL; i++) {
 		now = tag_of(1 + i % 9, 2, 1 + i);
 		CHECK(now != old && !causes_try_get(table, old), "%u is back", old);
@@ -402,7 +402,7 @@ static void test_an_old_tag_is_not_taken_for_a_new_one(void)
 	}
 	CHECK(!causes_try_get(table, U32_MAX) && !causes_try_get(table, ACCOUNTS + SMALL + LARGE),
 	      "no place is one");
-	CHECK(!causes_try_get(table, 5), "nobody holds the account");
+	CHECK(!causes_try_get(table, 5), "the account isn't held");
 	teardown();
 }
 

@@ -38,7 +38,7 @@ static void come_back(unsigned int i)
 	stride_wait(&stride, &client[i], 0);
 }
 
-/* Serves the first in the line.  Return: who that was. */
+/* Serves the first in the line.  Return: which that was. */
 static unsigned int serve(u64 cost)
 {
 	struct stride_client *first = stride_first(&stride, 0);
@@ -174,7 +174,7 @@ static void test_debt_is_kept_and_melts(void)
 	serve_bytes(1 << 19, 4096);
 	come_back(0);
 	serve_bytes(1 << 19, 4096);
-	CHECK(got[0] <= 4096 && got[1] >= (1 << 20) - 4096, "%llu, who owes 1 MiB", got[0]);
+	CHECK(got[0] <= 4096 && got[1] >= (1 << 20) - 4096, "%llu, which owes 1 MiB", got[0]);
 	serve_bytes(1 << 20, 4096);
 	CHECK(got[0] + (1 << 20) >= got[1] - 2 * 4096 && got[0] + (1 << 20) <= got[1] + 2 * 4096,
 	      "%llu and %llu", got[0], got[1]);
@@ -295,7 +295,7 @@ static void test_credit_is_limited(void)
 	stride_limit_credit(&stride, &client[1], 4 << 20);
 	CHECK(stride_lead(&client[0], &client[1]) == 4 << 20, "beyond it");
 	stride_limit_credit(&stride, &client[0], 0);
-	CHECK(stride_lead(&client[0], &client[1]) == 4 << 20, "who owes has none");
+	CHECK(stride_lead(&client[0], &client[1]) == 4 << 20, "one that owes has none");
 }
 
 static void test_a_new_weight_keeps_the_debt_in_bytes(void)
@@ -306,7 +306,7 @@ static void test_a_new_weight_keeps_the_debt_in_bytes(void)
 	stride_charge(&stride, &client[0], 1 << 20);
 	stride_set_weight(&stride, &client[0], 400);
 	serve_bytes((1 << 20) / 4 - 4096, 4096);
-	CHECK(!got[0], "%llu, who still owes", got[0]);
+	CHECK(!got[0], "%llu, which still owes", got[0]);
 	memset(got, 0, sizeof(got));
 	serve_bytes(10 << 20, 4096);
 	CHECK(got[0] > 4 * got[1] - 20 * 4096 && got[0] < 4 * got[1] + 20 * 4096, "%llu and %llu",
