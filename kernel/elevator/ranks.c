@@ -76,10 +76,10 @@
 #define RANKS_HOLD_MS_DEFAULT 10
 
 /*
- * Where others of the rank wait, so many light requests go before the next of these: more than one
- * process has inside at a time, or it were not light for long.
+ * Where others of the rank wait, so much is moved for light requests before the next of these goes:
+ * sixteen pages, more than one process has inside at a time, or it were not light for long.
  */
-#define RANKS_AHEAD 16
+#define RANKS_AHEAD_BYTES (16 * 4096)
 
 /* Averages are over about so many requests; the time between two is kept in parts of a jiffy. */
 #define RANKS_WEIGHT 8
@@ -111,24 +111,33 @@
  * A rank's depth inside the device doubles as long as that brings a quarter more throughput, so
  * that at its limit the rank has four fifths of what it could have.  A depth is judged by so many
  * completions, and two more for each request inside: they show a difference of a quarter, and keep
- * a trial short.  Mixed sizes take more.
+ * a trial short.  Mixed sizes take more, and so do a rank's others between its light requests.
  */
 #define RANKS_WINDOW 4
-#define RANKS_WINDOW_MIXED 64
+#define RANKS_WINDOW_LONG 64
 #define RANKS_GAIN_PCT 125
 #define RANKS_MIB_SHIFT 20
 
+/*
+ * Among equals the device does nineteen twentieths of what it can: with light requests before them
+ * the others' limit doubles as long as that brings a twentieth more, for both together.  One of the
+ * others follows while the device works at another, whatever light requests bring.
+ */
+#define RANKS_GAIN_OTHERS_PCT 105
+#define RANKS_LEAST_OTHERS 2
+
 /* After so many windows the search begins anew, at half the limit: too rarely for a p99 to show. */
 #define RANKS_LOOK_AGAIN 1024
+#define RANKS_LOOK_AGAIN_LONG 256
 
 /*
- * A rank that had some turns has a trial: one that wants little isn't worth it.  Another comes
- * each minute, but takes a hundredth of the time at most.  While the cost isn't known, or when
- * requests have become twice or half as large, or most write where most read, it comes as soon as
- * a second after the last one, but takes a tenth of the time at most.  A trial of writes ends when
- * they have filled the buffer that a drive without memory of its own may have.  As a trial stops
- * higher ranks, it ends after RANKS_TRIAL_NS in any case: a slow drive fills its buffer in that.  A
- * look ends the trial of a rank that has gone.
+ * A rank that had some turns has a trial: one that wants little isn't worth it.  Another comes each
+ * minute, but takes a hundredth of the time at most.  While the cost isn't known, or when there are
+ * twice as many requests, or they have become twice or half as large, or most write where most
+ * read, it comes as soon as a second after the last one, but takes a tenth of the time at most.  A
+ * trial of writes ends when they have filled the buffer that a drive without memory of its own may
+ * have.  As a trial stops higher ranks, it ends after RANKS_TRIAL_NS in any case: a slow drive
+ * fills its buffer in that.  A look ends the trial of a rank that has gone.
  */
 #define RANKS_TRIAL_TURNS 2
 #define RANKS_TRIAL_JIFFIES (60UL * HZ)
@@ -211,6 +220,12 @@ static unsigned int ranks_other(unsigned int lane)
 	return lane | 1;
 }
 
+/* Whether a lane is that of others, of a rank that had light requests lately too. */
+static bool ranks_are_others(const struct ranks *ranks, unsigned int lane)
+{
+	return lane == ranks_other(lane) && (ranks->busy & BIT(lane - 1));
+}
+
 static bool ranks_active(const struct ranks_lane *r, unsigned long window)
 {
 	return ranks_has_requests(r) || time_before_eq(jiffies, READ_ONCE(r->last) + window);
@@ -252,6 +267,15 @@ static void ranks_learn_think(struct ranks *ranks, struct ranks_lane *r)
 	r->think += ((int)away - (int)r->think) / RANKS_WEIGHT;
 }
 
+/* Before more urgent requests, without them, and where a rank has too few, completions say nothing. */
+static void ranks_not_full(struct ranks *ranks)
+{
+	lockdep_assert_held(&ranks->lock);
+	if (ranks->full < RANKS_LANES)
+		ranks->lane[ranks->full].window.last_ns = 0;
+	WRITE_ONCE(ranks->full, RANKS_LANES);
+}
+
 /* Forgets ranks long gone; looks for them once in a jiffy. */
 static void ranks_forget(struct ranks *ranks)
 {
@@ -264,15 +288,47 @@ static void ranks_forget(struct ranks *ranks)
 	for_each_set_bit(i, &busy, RANKS_LANES)
 		if (!ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES))
 			WRITE_ONCE(ranks->busy, ranks->busy & ~BIT(i));
+	if (ranks->busy != busy)
+		ranks_not_full(ranks);
 }
 
-/* Of an active lane's rank the others go: no light one waits, or so many went before them. */
+/* Requests of these ranks inside the device. */
+static unsigned int ranks_inside(const struct ranks *ranks, unsigned long which)
+{
+	unsigned int i, inside = 0;
+
+	for_each_set_bit(i, &which, RANKS_LANES)
+		inside += atomic_read(&ranks->lane[i].issued);
+	return inside;
+}
+
+/*
+ * Whether a lane may have another request inside the device as the first one: while a more urgent
+ * one comes back now and then, no more than keep the device busy.  To light requests those of the
+ * rank's others, which have a limit of their own, don't count.
+ */
+static bool ranks_is_open(const struct ranks *ranks, unsigned int lane)
+{
+	unsigned long higher = ranks->busy & (BIT(lane) - 1), others = BIT(ranks_other(lane));
+
+	if (lane != ranks_other(lane))
+		higher |= others;
+	return !(higher & ~others) ||
+	       ranks_inside(ranks, ranks->busy & ~higher) < ranks->lane[lane].depth;
+}
+
+/*
+ * Of an active lane's rank the others go: no light one waits, or so much went before them, and one
+ * of them may go.
+ */
 static bool ranks_lets_others(const struct ranks *ranks, unsigned int lane)
 {
 	const struct ranks_lane *light = &ranks->lane[lane];
 
-	return ranks->lane[ranks_other(lane)].set.queued &&
-	       (!light->set.queued || light->ahead >= RANKS_AHEAD);
+	if (!ranks->lane[ranks_other(lane)].set.queued)
+		return false;
+	return !light->set.queued ||
+	       (light->ahead >= RANKS_AHEAD_BYTES && ranks_is_open(ranks, ranks_other(lane)));
 }
 
 /*
@@ -297,16 +353,6 @@ static unsigned int ranks_first(struct ranks *ranks)
 	return ranks->trial < RANKS_LANES ? ranks->trial : ranks_top(ranks);
 }
 
-/* Requests of these ranks inside the device. */
-static unsigned int ranks_inside(const struct ranks *ranks, unsigned long which)
-{
-	unsigned int i, inside = 0;
-
-	for_each_set_bit(i, &which, RANKS_LANES)
-		inside += atomic_read(&ranks->lane[i].issued);
-	return inside;
-}
-
 /* Of some lanes those of ranks below that of @top. */
 static unsigned long ranks_below(unsigned long lanes, unsigned int top)
 {
@@ -323,14 +369,14 @@ static unsigned int ranks_lower_issued(const struct ranks *ranks, unsigned int t
 
 /*
  * Takes a completion into a window; returns the time for a MiB when it has @done of them and @least
- * bytes, else 0.
+ * bytes, else 0.  What was done beside the lane counts as bytes alone.
  */
-static u64 ranks_window_add(struct ranks_window *w, u64 now, unsigned int bytes, int done,
-			    u64 least)
+static u64 ranks_window_add(struct ranks_window *w, u64 now, unsigned int bytes, bool beside,
+			    int done, u64 least)
 {
 	u64 mib_ns;
 
-	if (w->last_ns && w->done++ >= 0) {
+	if (w->last_ns && (w->done += !beside) > 0) {
 		w->ns += now - w->last_ns;
 		w->bytes += bytes;
 	}
@@ -340,15 +386,6 @@ static u64 ranks_window_add(struct ranks_window *w, u64 now, unsigned int bytes,
 	mib_ns = div64_u64(w->ns << RANKS_MIB_SHIFT, max(w->bytes, 1ULL));
 	*w = (struct ranks_window){ .last_ns = now };
 	return mib_ns;
-}
-
-/* Before more urgent requests, and where a rank has too few, completions say nothing of a limit. */
-static void ranks_not_full(struct ranks *ranks)
-{
-	lockdep_assert_held(&ranks->lock);
-	if (ranks->full < RANKS_LANES)
-		ranks->lane[ranks->full].window.last_ns = 0;
-	WRITE_ONCE(ranks->full, RANKS_LANES);
 }
 
 /* Of a rank alone the device takes @mib_ns for a MiB of such requests; 0: not known. */
@@ -379,32 +416,40 @@ static bool ranks_changed(const struct ranks_lane *r)
 	       abs(writes) > RANKS_ALL_WRITES / 2;
 }
 
-/* The search for the limit begins; what it found before is forgotten. */
-static void ranks_search(struct ranks_lane *r)
+/* The search for the limit begins, at @limit. */
+static void ranks_search(struct ranks_lane *r, unsigned int limit)
 {
-	r->limit = 1;
+	r->limit = limit;
 	r->windows = 0;
-	ranks_set_depth(r, 1);
+	ranks_set_depth(r, limit);
 }
 
-/* With @depth inside it took @mib_ns: the search for the limit goes on, or begins anew later. */
-static void ranks_learn_limit(struct ranks_lane *r, u64 mib_ns)
+/*
+ * With @depth inside it took @mib_ns: the search for the limit goes on, or begins anew later.
+ * @others: of a rank that has light requests too.
+ */
+static void ranks_learn_limit(struct ranks_lane *r, u64 mib_ns, bool others)
 {
-	if (r->depth == r->limit) {
+	unsigned int gain = others ? RANKS_GAIN_OTHERS_PCT : RANKS_GAIN_PCT;
+	unsigned int least = others ? RANKS_LEAST_OTHERS : 1;
+
+	if (r->limit < least) {
+		ranks_search(r, least);
+	} else if (r->depth == r->limit) {
 		r->limit_mib_ns = mib_ns;
 		if (!r->windows) {
 			ranks_set_depth(r, 2 * r->limit);
 		} else if (!--r->windows) {
-			r->limit = max(r->limit / 2, 1U);
+			r->limit = max(r->limit / 2, least);
 			ranks_set_depth(r, r->limit);
 		}
-	} else if (r->limit_mib_ns * 100 >= mib_ns * RANKS_GAIN_PCT) {
+	} else if (r->limit_mib_ns * 100 >= mib_ns * gain) {
 		r->limit = r->depth;
 		r->limit_mib_ns = mib_ns;
 		ranks_set_depth(r, 2 * r->limit);
 	} else {
 		ranks_set_depth(r, r->limit);
-		r->windows = RANKS_LOOK_AGAIN;
+		r->windows = others ? RANKS_LOOK_AGAIN_LONG : RANKS_LOOK_AGAIN;
 	}
 }
 
@@ -515,11 +560,8 @@ static void ranks_unlink(struct ranks *ranks, struct request *rq)
 	lockdep_assert_held(&ranks->lock);
 	rq_set_del(ranks->q, &r->set, rq);
 	WRITE_ONCE(ranks->queued, ranks->queued - 1);
-	if (r->set.queued)
-		return;
-	ranks->waiting &= ~BIT(lane);
-	if (lane == ranks->full)
-		ranks_not_full(ranks);
+	if (!r->set.queued)
+		ranks->waiting &= ~BIT(lane);
 }
 
 /* Order within a rank */
@@ -548,7 +590,7 @@ static struct request *ranks_take(struct ranks *ranks, unsigned int lane, enum r
 	if (lane == ranks_other(lane))
 		ranks->lane[lane - 1].ahead = 0;
 	else
-		r->ahead++;
+		r->ahead += ranks_bytes(rq);
 	ranks_unlink(ranks, rq);
 	ranks_put(rq, lane, state);
 	atomic_inc(&r->issued);
@@ -757,6 +799,12 @@ static void ranks_disk_turn_done(struct ranks *ranks, u64 now)
 
 /* Trials */
 
+/* How many requests a lane has, waiting and inside the device. */
+static unsigned int ranks_many(const struct ranks_lane *r)
+{
+	return r->set.queued + atomic_read(&r->issued);
+}
+
 /* A lower rank's share is of what it does alone: on flash that is found out by letting it. */
 static bool ranks_trial_due(const struct ranks *ranks, const struct ranks_lane *r)
 {
@@ -764,7 +812,7 @@ static bool ranks_trial_due(const struct ranks *ranks, const struct ranks_lane *
 
 	if (ranks->rotating || r->turns < RANKS_TRIAL_TURNS)
 		return false;
-	if (!r->mib_ns || ranks_changed(r))
+	if (!r->mib_ns || ranks_changed(r) || ranks_many(r) > 2 * r->tried_many)
 		return since > r->rest;
 	return since > max(RANKS_TRIAL_JIFFIES, RANKS_TRIAL_REST * r->rest);
 }
@@ -782,7 +830,9 @@ static void ranks_trial_begin(struct ranks *ranks, unsigned int lane)
 	ranks->trial = lane;
 	ranks->trial_ns = ktime_get_ns();
 	ranks->trial_bytes = 0;
-	ranks_search(r);
+	ranks_not_full(ranks);
+	r->tried_many = 0;
+	ranks_search(r, 1);
 	ranks_trial_look_later(ranks);
 }
 
@@ -885,23 +935,23 @@ static enum hrtimer_restart ranks_timer(struct hrtimer *timer)
 
 /*
  * Called without locks, before a tag is allocated for the current task. Each higher rank that was
- * active lately leaves half of the tags to the ranks below it, or a quarter if it has light
- * requests and others.  What other tasks may wait for (rq_blocks_others()) has no such limit: a
- * more urgent one may be among them.
+ * active lately leaves half of the tags to the ranks below it.  What other tasks may wait for
+ * (rq_blocks_others()) has no such limit: a more urgent one may be among them.
  */
 void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct ranks *ranks = data->q->elevator->elevator_data;
-	unsigned long higher = READ_ONCE(ranks->busy);
-	unsigned int i, halves = 0;
+	unsigned long higher = READ_ONCE(ranks->busy), active = 0;
+	unsigned int i;
 
 	if (rq_blocks_others(opf))
 		return;
 	higher &= BIT(ranks_lane_of(rank_of_ioprio(get_current_ioprio()) | RANKS_LIGHT)) - 1;
 	for_each_set_bit(i, &higher, RANKS_LANES)
-		halves += ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES);
-	if (halves)
-		sluice_limit_tags(data, sluice_nr_tags(data) >> halves);
+		if (ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES))
+			active |= BIT(i);
+	if (active)
+		sluice_limit_tags(data, sluice_nr_tags(data) >> hweight_long(ranks_mask(active)));
 }
 EXPORT_SYMBOL_GPL(ranks_limit_depth);
 
@@ -1023,19 +1073,15 @@ bool ranks_has_work(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_GPL(ranks_has_work);
 
-/*
- * Whether the highest active rank may have another request inside the device: while a more urgent
- * one comes back now and then, no more than keep the device busy.
- */
+/* Whether the highest active lane may have another request inside; if not, its limit shows. */
 static bool ranks_has_room(struct ranks *ranks, unsigned int top)
 {
-	unsigned long higher = ranks->busy & (BIT(top) - 1);
-	struct ranks_lane *r = &ranks->lane[top];
-
-	if (!higher || ranks_inside(ranks, ranks->busy & ~higher) < r->depth)
+	if (ranks_is_open(ranks, top))
 		return true;
-	if (ranks->trial == RANKS_LANES)
+	if (ranks->trial == RANKS_LANES && ranks->full != top) {
+		ranks_not_full(ranks);
 		WRITE_ONCE(ranks->full, top);
+	}
 	return false;
 }
 
@@ -1054,7 +1100,7 @@ static struct request *ranks_take_top(struct ranks *ranks, unsigned int top)
 	ranks_average(r, rq);
 	if (ranks->trial == RANKS_LANES && ranks_changed(r)) {
 		ranks_learn_cost(r, 0);
-		ranks_search(r);
+		ranks_search(r, ranks_are_others(ranks, top) ? r->limit : 1);
 	}
 	return rq;
 }
@@ -1140,37 +1186,57 @@ struct request *ranks_dispatch_request(struct blk_mq_hw_ctx *hctx)
 }
 EXPORT_SYMBOL_GPL(ranks_dispatch_request);
 
-/* A completion of a rank that has the device for itself, or as much of it as its limit allows. */
-static void ranks_learn(struct ranks *ranks, struct request *rq, u64 now)
+/* Whether a lane's completion tells something of a cost or a limit; with or without the lock. */
+static bool ranks_tells(const struct ranks *ranks, unsigned int lane)
 {
-	unsigned int lane = ranks_rq_lane(rq), bytes = ranks_bytes(rq);
-	struct ranks_lane *r = &ranks->lane[lane];
-	bool trial = lane == ranks->trial;
-	u64 mib_ns;
-	int done;
+	unsigned int full = READ_ONCE(ranks->full);
 
-	if (!trial && lane != ranks->full)
-		return;
-	if (trial)
-		ranks->trial_bytes += bytes;
-	if (trial && ranks_inside(ranks, ranks->busy & ~BIT(lane))) {
+	return lane == full || ranks_other(lane) == full || lane == READ_ONCE(ranks->trial);
+}
+
+/* By how many completions a depth is judged. */
+static int ranks_judges(const struct ranks_lane *r, bool others)
+{
+	int done = RANKS_WINDOW + 2 * r->depth;
+
+	return others || r->alike < RANKS_ALIKE ? max(done, RANKS_WINDOW_LONG) : done;
+}
+
+/* A completion of a rank that has the device for itself. */
+static void ranks_learn_in_trial(struct ranks *ranks, unsigned int bytes, u64 now)
+{
+	struct ranks_lane *r = &ranks->lane[ranks->trial];
+	u64 mib_ns;
+
+	ranks->trial_bytes += bytes;
+	r->tried_many = max(r->tried_many, ranks_many(r) + 1);
+	if (ranks_inside(ranks, ranks->busy & ~BIT(ranks->trial))) {
 		r->window.last_ns = 0;
 		return;
 	}
-	done = RANKS_WINDOW + 2 * r->depth;
-	if (r->alike < RANKS_ALIKE)
-		done = max(done, RANKS_WINDOW_MIXED);
-	mib_ns = ranks_window_add(&r->window, now, bytes, done,
-				  trial && r->windows ? ranks->trial_bytes / 2 : 0);
+	mib_ns = ranks_window_add(&r->window, now, bytes, false, ranks_judges(r, false),
+				  r->windows ? ranks->trial_bytes / 2 : 0);
 	if (!mib_ns)
 		return;
-	ranks_learn_limit(r, mib_ns);
-	if (!trial)
-		return;
+	ranks_learn_limit(r, mib_ns, false);
 	ranks_learn_cost(r, min(mib_ns, r->limit_mib_ns));
 	if (r->windows &&
 	    (r->writes < RANKS_WRITES_WEIGHT || ranks->trial_bytes >= RANKS_TRIAL_WRITES))
 		ranks_trial_end(ranks, now);
+}
+
+/* A completion of a rank that has as much of the device as a limit allows. */
+static void ranks_learn_at_limit(struct ranks *ranks, unsigned int lane, unsigned int bytes, u64 now)
+{
+	struct ranks_lane *r = &ranks->lane[ranks->full];
+	bool others = ranks_are_others(ranks, ranks->full);
+	u64 mib_ns = ranks_window_add(&r->window, now, bytes, lane != ranks->full,
+				      ranks_judges(r, others), 0);
+
+	if (!r->set.queued)
+		ranks_not_full(ranks);
+	if (mib_ns)
+		ranks_learn_limit(r, mib_ns, others);
 }
 
 /* Without the lock: no turn asks for completions before its own start. */
@@ -1194,8 +1260,7 @@ static void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_st
 	bool run = false;
 	u64 now;
 
-	if (state != RANKS_TURN && !(last && READ_ONCE(ranks->held)) &&
-	    lane != READ_ONCE(ranks->full) && lane != READ_ONCE(ranks->trial)) {
+	if (state != RANKS_TURN && !(last && READ_ONCE(ranks->held)) && !ranks_tells(ranks, lane)) {
 		ranks_note_done(ranks);
 		return;
 	}
@@ -1205,7 +1270,10 @@ static void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_st
 		ranks_disk_turn_done(ranks, now);
 	else if (state == RANKS_TURN)
 		ranks_flash_turn_done(ranks, rq, now);
-	ranks_learn(ranks, rq, now);
+	if (lane == ranks->trial)
+		ranks_learn_in_trial(ranks, ranks_bytes(rq), now);
+	else if (ranks_tells(ranks, lane))
+		ranks_learn_at_limit(ranks, lane, ranks_bytes(rq), now);
 	if (ranks->waiting)
 		run = ranks_look(ranks);
 	WRITE_ONCE(ranks->last_done_ns, now);

@@ -46,7 +46,7 @@ struct ranks_window {
  * struct ranks_lane - the light requests of one rank, or its others; called a rank below
  * @set: waiting requests; on a rotating disk all are indexed
  * @pos: sector where the sweep goes on (rotating disks)
- * @ahead: light requests that went since the last one of the rank's others
+ * @ahead: bytes of light requests that went since the last one of the rank's others
  * @swept: requests since the sweep last looked at the oldest
  * @max_wait_ns: longest wait of a request that began a turn
  * @owed_ns: device time that ranks below this one may have before it
@@ -57,6 +57,7 @@ struct ranks_window {
  * @alike: requests since the last one that was twice or half as large, up to RANKS_ALIKE
  * @mib_ns: what the device takes for a MiB when the rank has it for itself; 0: not known
  * @tried: jiffies when that was learned
+ * @tried_many: how many requests the rank had in that trial at most
  * @tried_size: @size then
  * @tried_writes: @writes then
  * @rest: jiffies after the last trial in which no other follows
@@ -83,6 +84,7 @@ struct ranks_lane {
 	unsigned int alike;
 	u64 mib_ns;
 	unsigned long tried;
+	unsigned int tried_many;
 	unsigned int tried_size;
 	unsigned int tried_writes;
 	unsigned long rest;
@@ -206,6 +208,13 @@ static inline unsigned int ranks_lane_of(unsigned int place)
 static inline bool ranks_has_requests(const struct ranks_lane *r)
 {
 	return READ_ONCE(r->set.queued) || atomic_read(&r->issued) || atomic_read(&r->passed);
+}
+
+/* How many requests of a rank wait; under the lock. */
+static inline unsigned int ranks_queued(const struct ranks *ranks, unsigned int rank)
+{
+	return ranks->lane[ranks_lane_of(rank | RANKS_LIGHT)].set.queued +
+	       ranks->lane[ranks_lane_of(rank)].set.queued;
 }
 
 /* The rank of an I/O priority. */

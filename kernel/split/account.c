@@ -216,6 +216,19 @@ struct split_account *split_account_of_task(void)
 	return account;
 }
 
+u32 split_id_of_task(void)
+{
+	struct split_account *account;
+	u32 id;
+
+	rcu_read_lock();
+	account = split_account_recent();
+	id = account ? account->id : 0;
+	rcu_read_unlock();
+	return id;
+}
+EXPORT_SYMBOL_GPL(split_id_of_task);
+
 struct split_account *split_account_get(struct split_account *account)
 {
 	refcount_inc(&account->refs);

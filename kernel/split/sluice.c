@@ -107,6 +107,11 @@
  */
 #define SLU_HAD_MS 250
 
+#define SLU_PART_SHIFT 24
+
+/* Of a process that has more requests waiting than these, the rest is not light. */
+#define SLU_AHEAD 16U
+
 #define SLU_PATIENCE_MS 1000
 #define SLU_LATE 8
 
@@ -146,7 +151,7 @@
 /**
  * struct slu_had - what an account, or a rank, has had of the device lately
  * @cost: normalised bytes, of which half are forgotten each SLU_HAD_MS
- * @when: jiffies when they last were
+ * @when: how often that time had passed when they last were
  */
 struct slu_had {
 	u64 cost;
@@ -163,7 +168,8 @@ struct slu_had {
  * @active: that was within SLU_MEMORY_MS
  * @bursts: it has as much dirty as it may
  * @had: of the device
- * @light: that is less than its part of what its rank had
+ * @queued: its requests that wait by rank
+ * @light: that is less than its rank's @part; read without the lock
  * @expected: cost of what it has dirty, normalised bytes
  * @guess: how far off that was
  * @paid: spent in advance, for calls that are inside
@@ -182,6 +188,7 @@ struct slu_client {
 	bool active;
 	bool bursts;
 	struct slu_had had;
+	unsigned int queued;
 	bool light;
 	u64 expected;
 	struct pace_guess guess;
@@ -198,7 +205,9 @@ struct slu_client {
  * @waiting: clients with held calls, the one that goes next first
  * @active: active clients
  * @had: of the device, by its clients
- * @light: jiffies when a light one last had a request
+ * @part: what part of that its client has had, on average over all of it, << SLU_PART_SHIFT:
+ *	  processes that ask for little don't count for it, however many they are
+ * @light: jiffies when a light one last had a request; read without the lock
  * @expected: of its clients
  * @next_ns: its next call may go then, below a more urgent rank
  * @latest: the client that did something last
@@ -212,6 +221,7 @@ struct slu_rank {
 	struct list_head waiting;
 	unsigned int active;
 	struct slu_had had;
+	s64 part;
 	unsigned long light;
 	u64 expected;
 	u64 next_ns;
@@ -337,7 +347,7 @@ static struct slu_client *slu_client(struct slu_data *sluice, struct split_accou
 		client->account = split_account_get(account);
 		client->last = jiffies;
 		client->guess = (struct pace_guess){ 0 };
-		client->had = (struct slu_had){ .when = jiffies };
+		client->had.cost = 0;
 		client->light = false;
 		slu_set_rank(sluice, client, ioprio);
 	} else if (client->ioprio != ioprio) {
@@ -431,51 +441,85 @@ static bool slu_was_above(const struct slu_data *sluice, unsigned int rank)
 	return false;
 }
 
-/* Whether another client of the same rank was there lately. */
-static bool slu_was_beside(const struct slu_data *sluice, const struct slu_client *client)
+/* Whether another client of the same rank was there in the last @ms. */
+static bool slu_was_beside(const struct slu_data *sluice, const struct slu_client *client,
+			   unsigned int ms)
 {
 	const struct slu_rank *r = &sluice->rank[client->rank];
 
-	return !slu_since(r->latest == client ? r->other : r->last, SLU_MEMORY_MS);
+	return !slu_since(r->latest == client ? r->other : r->last, ms);
 }
 
 /* Equal ranks */
 
+/* All forget at the same time, so that they can be compared. */
 static void slu_forget_had(struct slu_had *had)
 {
-	unsigned long halves = (jiffies - had->when) / msecs_to_jiffies(SLU_HAD_MS);
+	unsigned long when = jiffies / msecs_to_jiffies(SLU_HAD_MS);
 
-	had->cost = halves < 64 ? had->cost >> halves : 0;
-	had->when += halves * msecs_to_jiffies(SLU_HAD_MS);
+	had->cost >>= min(when - had->when, 63UL);
+	had->when = when;
 }
 
-/* A client's request goes to the device. */
+/* Whether a client has had less than a part of what those have had that have most of the device. */
+static bool slu_had_less(struct slu_rank *r, struct slu_client *client, unsigned int divisor)
+{
+	slu_forget_had(&client->had);
+	slu_forget_had(&r->had);
+	return client->had.cost * divisor < r->had.cost * r->part >> SLU_PART_SHIFT;
+}
+
+/*
+ * A client has @cost of the device.  With as much as those that have most it isn't light.  One that
+ * comes from another rank may have had more than its rank.
+ */
 static void slu_have(struct slu_data *sluice, struct slu_client *client, u64 cost)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
+	s64 part;
 
+	cost = min_t(u64, cost, SZ_1G);
+	if (!cost)
+		return;
 	slu_forget_had(&client->had);
 	slu_forget_had(&r->had);
 	client->had.cost += cost;
 	r->had.cost += cost;
+	part = div64_u64(min(client->had.cost, r->had.cost) << SLU_PART_SHIFT, r->had.cost);
+	r->part += div64_s64((part - r->part) * (s64)cost, r->had.cost);
+	if (client->light && !slu_had_less(r, client, 1))
+		WRITE_ONCE(client->light, false);
+}
+
+/* Whether requests of others than a client wait, or are inside and others were there lately. */
+static bool slu_is_beside(const struct slu_data *sluice, const struct slu_client *client)
+{
+	const struct slu_rank *r = &sluice->rank[client->rank];
+
+	return ranks_queued(&sluice->ranks, client->rank) > client->queued ||
+	       (slu_has_requests(sluice, client->rank) &&
+		(slu_was_beside(sluice, client, SLU_HOLD_MS) || !list_empty(&r->waiting) ||
+		 !list_empty(&sluice->later)));
 }
 
 /*
- * Whether a client that comes with a request is light: others have requests, and it has had less
- * than half of its part of what the clients of its rank had, and since then not all of that.  Not
+ * A client comes with a request.  Return: whether it is light: it has little waiting, has had less
+ * than half of what those have that have most of the device, and since then not all of that.  Not
  * on a disk that seeks, which does much more with many requests inside than with few.
  */
-static bool slu_is_light(struct slu_data *sluice, struct slu_client *client)
+static bool slu_comes_light(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
+	bool light;
 
-	slu_forget_had(&client->had);
-	slu_forget_had(&r->had);
-	client->light = !sluice->ranks.rotating && slu_has_requests(sluice, client->rank) &&
-			client->had.cost * r->active * (client->light ? 1 : 2) < r->had.cost;
-	if (client->light)
-		r->light = jiffies;
-	return client->light;
+	if (client == sluice->client || sluice->ranks.rotating)
+		return false;
+	light = client->queued < SLU_AHEAD && slu_is_beside(sluice, client) &&
+		slu_had_less(r, client, client->light ? 1 : 2);
+	WRITE_ONCE(client->light, light);
+	if (light)
+		WRITE_ONCE(r->light, jiffies);
+	return light;
 }
 
 /* Whether a light client of the same rank was there lately. */
@@ -560,7 +604,7 @@ static u64 slu_limit_ns(const struct slu_data *sluice, const struct slu_client *
 
 	if (slu_was_above(sluice, client->rank))
 		return min(burst_ns / SLU_BESIDE_PART, slu_ns(sluice, slu_below(sluice)));
-	if (slu_was_beside(sluice, client))
+	if (slu_was_beside(sluice, client, SLU_MEMORY_MS))
 		return burst_ns / SLU_BESIDE_PART;
 	return client->rank > RANK_DEFAULT ? burst_ns / SLU_LOW_PART : burst_ns;
 }
@@ -878,17 +922,30 @@ static bool slu_orders(const struct request *rq)
 	       (req_op(rq) == REQ_OP_WRITE && (rq->cmd_flags & (direct | other)) == direct);
 }
 
+/* Whether the current task leaves tags to a light process of its rank.  Without locks. */
+static bool slu_leaves_tags(const struct slu_data *sluice)
+{
+	const struct slu_rank *r = &sluice->rank[rank_of_ioprio(get_current_ioprio())];
+
+	return !slu_since(READ_ONCE(r->light), SLU_MEMORY_MS) &&
+	       !READ_ONCE(sluice->client[split_id_of_task()].light);
+}
+
 /* Called without locks, before a tag is allocated. */
 static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	const struct slu_data *sluice = data->q->elevator->elevator_data;
 	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
 	unsigned int tags = sluice_nr_tags(data);
+	bool ordered = !op_is_write(opf) || (opf & direct) == direct;
 
-	if (op_is_write(opf) && !(opf & SLU_NEEDED))
+	if (op_is_write(opf) && !(opf & SLU_NEEDED)) {
 		sluice_limit_tags(data, tags / SLU_LATER_PART);
-	else if (op_is_write(opf) && (opf & direct) != direct)
+		return;
+	}
+	if (!ordered || (!rq_blocks_others(opf) && slu_leaves_tags(sluice)))
 		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
-	else
+	if (ordered)
 		ranks_limit_depth(opf, data);
 }
 
@@ -903,13 +960,19 @@ static unsigned int slu_place(struct request *rq)
 {
 	struct slu_data *sluice = rq->q->elevator->elevator_data;
 	struct slu_client *client = slu_client(sluice, split_request_account(rq));
+	unsigned int rank;
+	bool light;
 
 	/* What no process is known to have caused is above none of them. */
 	if (!slu_orders(rq))
 		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
 	slu_be_there(sluice, client);
-	return rank_of_ioprio(sluice_rq_ioprio(rq)) | (split_has_handle() ? RANKS_URGENT : 0) |
-	       (slu_is_light(sluice, client) ? RANKS_LIGHT : 0);
+	rank = rank_of_ioprio(sluice_rq_ioprio(rq));
+	if (split_has_handle())
+		return rank | RANKS_URGENT;
+	light = rank == client->rank && slu_comes_light(sluice, client);
+	client->queued++;
+	return rank | (light ? RANKS_LIGHT : 0);
 }
 
 /*
@@ -929,14 +992,24 @@ static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 	       (slu_above(sluice, client->rank) || slu_light_beside(sluice, client));
 }
 
-/* The room in a tick for what waits beside a light process; 0: it is below a more urgent rank. */
-static s64 slu_room_beside(struct slu_data *sluice, struct request *rq)
+/* Whether what waits is below a more urgent rank, and not beside a light process of its own. */
+static bool slu_is_below(struct slu_data *sluice, struct request *rq)
+{
+	return slu_above(sluice, slu_client(sluice, split_request_account(rq))->rank);
+}
+
+/* What a tick adds to the room for what waits. */
+static s64 slu_tick_room(bool below)
 {
 	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(SLU_TICK_BESIDE_MS));
 
-	if (slu_above(sluice, slu_client(sluice, split_request_account(rq))->rank))
-		return 0;
-	return div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
+	return below ? SLU_ROOM_NS : div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
+}
+
+/* The most room for what waits: where nothing did for a tick, as when its writer was held. */
+static s64 slu_most_room(bool below)
+{
+	return slu_tick_room(below) * (below ? 1 : SLU_PIECES_BESIDE);
 }
 
 /* Keeps back what may wait. */
@@ -1008,6 +1081,10 @@ static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	if (slu_has_room(sluice) && list_empty(&sluice->ranks.urgent)) {
 		rq = slu_next_piece(sluice);
+		/* There may be more room than that while another process's are next. */
+		if (slu_may_wait(sluice, rq))
+			sluice->room_ns =
+				min(sluice->room_ns, slu_most_room(slu_is_below(sluice, rq)));
 		client = slu_client(sluice, split_request_account(rq));
 		client->later--;
 		slu_note_dirty(sluice, client);
@@ -1060,11 +1137,15 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct slu_data *sluice = hctx->queue->elevator->elevator_data;
 	struct request *rq;
 	unsigned long flags;
+	bool ranked;
 
 	if (slu_has_room(sluice))
 		slu_take_piece(hctx, sluice);
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	ranked = list_empty(&sluice->ranks.urgent);
 	rq = ranks_next(&sluice->ranks);
+	if (rq && ranked)
+		slu_client(sluice, split_request_account(rq))->queued--;
 	if (rq)
 		slu_pay(sluice, rq);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
@@ -1111,20 +1192,22 @@ static void slu_finish_request(struct request *rq)
 static void slu_make_room(struct slu_data *sluice)
 {
 	struct request *next;
-	s64 beside, room;
+	bool below;
+	s64 room;
 
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (list_empty(&sluice->later)) {
-		sluice->room_ns = SLU_ROOM_NS;
+		room = sluice->room_ns + slu_tick_room(false);
+		sluice->room_ns = min(room, slu_most_room(false));
 		return;
 	}
 	next = slu_next_piece(sluice);
-	beside = slu_room_beside(sluice, next);
-	room = beside ?: SLU_ROOM_NS;
+	below = slu_is_below(sluice, next);
+	room = sluice->room_ns + slu_tick_room(below);
 	if (!slu_may_wait(sluice, next))
 		WRITE_ONCE(sluice->room_ns, SLU_PERIOD_MAX_NS);
-	else if (sluice->pieces < (beside ? SLU_PIECES_BESIDE : 1U))
-		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns + room, room));
+	else if (sluice->pieces < (below ? 1U : SLU_PIECES_BESIDE))
+		WRITE_ONCE(sluice->room_ns, min(room, slu_most_room(below)));
 }
 
 /*
@@ -1370,6 +1453,7 @@ static void slu_check_books(const struct slu_data *sluice)
 		bursts += sluice->client[i].bursts;
 		active += sluice->client[i].active;
 		WARN_ON_ONCE(!held_calls_none(&sluice->client[i].calls) || sluice->client[i].later);
+		WARN_ON_ONCE(sluice->client[i].queued);
 	}
 	WARN_ON_ONCE(bursts != sluice->bursts || active != sluice->active);
 }

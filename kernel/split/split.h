@@ -562,6 +562,13 @@ static __always_inline void split_insert(struct split_device *device, struct req
 struct split_account *split_request_account(struct request *rq);
 
 /**
+ * split_id_of_task() - the id of the current task's account
+ *
+ * In any context of the task.  Return: its id, or 0 if it was not met lately.
+ */
+u32 split_id_of_task(void);
+
+/**
  * split_is_log() - whether a write is a journal's, or for a commit that is being written
  * @rq: in insert_requests, after split_insert()
  *

@@ -69,6 +69,12 @@ changed() {
 	within "the reader's p99 on $DEV beside other requests" "$(field reader 4)" 1 $((p99 * 5))
 }
 
+# few: a backup with two requests beside the same reader. What they cost is not what each of sixty-four costs.
+few() {
+	# shellcheck disable=SC2086  # words on purpose
+	measure 3 $reader --name=backup --prioclass=3 --rw=randread --bs=4k --iodepth=2
+}
+
 # share FIO_OPTION…: of a lower rank that does this, beside a reader that never stops.
 share() {
 	measure 1 --name=low --prioclass=3 "$@"
@@ -106,6 +112,7 @@ DISK=d1 disk nvme data=none
 scheduler mq-prio
 sparse
 changed
+few
 share --rw=randread --bs=4k --iodepth=64
 share --rw=randread --bs=512k --iodepth=16
 # Its buffer takes these at the link's speed, which is 1.6 times the flash's.
