@@ -267,7 +267,7 @@ static void ranks_learn_think(struct ranks *ranks, struct ranks_lane *r)
 	r->think += ((int)away - (int)r->think) / RANKS_WEIGHT;
 }
 
-/* Before more urgent requests, without them, and where a rank has too few, completions say nothing. */
+/* Beside more urgent requests, or where a rank has too few, completions say nothing of a limit. */
 static void ranks_not_full(struct ranks *ranks)
 {
 	lockdep_assert_held(&ranks->lock);
@@ -376,9 +376,10 @@ static u64 ranks_window_add(struct ranks_window *w, u64 now, unsigned int bytes,
 {
 	u64 mib_ns;
 
-	if (w->last_ns && (w->done += !beside) > 0) {
-		w->ns += now - w->last_ns;
-		w->bytes += bytes;
+	if (w->last_ns) {
+		w->done += !beside;
+		w->ns += w->done > 0 ? now - w->last_ns : 0;
+		w->bytes += w->done > 0 ? bytes : 0;
 	}
 	w->last_ns = now;
 	if (w->done < done || w->bytes < least)
@@ -1226,7 +1227,8 @@ static void ranks_learn_in_trial(struct ranks *ranks, unsigned int bytes, u64 no
 }
 
 /* A completion of a rank that has as much of the device as a limit allows. */
-static void ranks_learn_at_limit(struct ranks *ranks, unsigned int lane, unsigned int bytes, u64 now)
+static void ranks_learn_at_limit(struct ranks *ranks, unsigned int lane, unsigned int bytes,
+				 u64 now)
 {
 	struct ranks_lane *r = &ranks->lane[ranks->full];
 	bool others = ranks_are_others(ranks, ranks->full);

@@ -373,7 +373,7 @@ static void test_what_is_logged_is_paid_by_who_logs_it(void)
 
 	cost_demand(&log);
 	cost_commit(&log, 8192);
-	CHECK(cost_log_written(&disk, &log, 4096, 5 * MIB) == 0, "its own log costs the process that changes");
+	CHECK(cost_log_written(&disk, &log, 4096, 5 * MIB) == 0, "its own log costs it");
 	CHECK(cost_log_written(&disk, &log, 104096, 5 * MIB) == data, "the rest doesn't");
 }
 
