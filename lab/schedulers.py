@@ -82,12 +82,12 @@ SCHEDULERS = {
         Scheduler("mq-prio", "mq-prio", {}, ("hold_ms", "low_share"), RANKS),
         Scheduler("cpq", "cpq", {}, CPQ_KNOBS, CAUSE),
         Scheduler("sluice", "sluice", {}, ("burst_ms", "hold_ms", "low_share"), (*SPLIT, *RANKS)),
-        Scheduler("afq", "afq", {}, ("burst_ms", "moment", "patience", "quantum", "slack"), SPLIT),
-        Scheduler("split-token", "split-token", {}, ("hoard",), SPLIT),
+        Scheduler("afq", "afq", {}, ("burst_ms", "max_lag_kib", "quantum", "starvation_ms", "think_time_us"), SPLIT),
+        Scheduler("split-token", "split-token", {}, ("burst_ms",), SPLIT),
         Scheduler("split-deadline", "split-deadline", {}, SPLIT_DEADLINE_KNOBS, SPLIT),
         Scheduler("split-pdflush", "split-deadline", {"iosched/own_writeback": "0"}, SPLIT_DEADLINE_KNOBS, SPLIT),
         # The paper's rival, which works at system calls alone.
-        Scheduler("scs-token", "scs-token", {}, ("hoard",), (*SPLIT, "split-token")),
+        Scheduler("scs-token", "scs-token", {}, ("burst_ms",), (*SPLIT, "split-token")),
         # Measures the cost of the split framework by itself; its knobs are for tests.
         Scheduler("split-noop", "split-noop", {}, (), SPLIT),
         # The same elevator without the framework.

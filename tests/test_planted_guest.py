@@ -211,7 +211,7 @@ AFQ = (
         "afq-demand: FAIL: the one of higher weight",
     ),
     ("cost-not-given-back", "\tafq->window -= afq_cost_of(rq);", "", "afq-reads"),
-    ("nobody-held", '> (s64)afq_bytes(&afq->slack) ? "share" : NULL', '> S64_MAX - 1 ? "share" : NULL', "afq-calls"),
+    ("none-held", '> (s64)afq_bytes(&afq->max_lag_kib) ? "share"', '> S64_MAX - 1 ? "share"', "afq-calls"),
     (
         "dropped-call-stays",
         "\t\tafq_unlist_call(afq, &afq->client[call->account->id], call);",
@@ -234,7 +234,7 @@ AFQ = (
         "afq-burst: FAIL: IDLE waits|FAIL: IDLE wrote but 0 bytes",
     ),
     ("parts-too-small", "pages, AFQ_PART_LEAST, AFQ_PART_MOST", "0, 16, 16", "afq-burst: FAIL: large takes"),
-    ("idle-keeps-dirt", ": min(burst_ns, afq_slack_ns(afq));", ": burst_ns;", "afq-burst: FAIL: IDLE keeps"),
+    ("idle-keeps-dirt", ": min(burst_ns, afq_max_lag_ns(afq));", ": burst_ns;", "afq-burst: FAIL: IDLE keeps"),
     ("short-lived-unseen", "afq_ns(afq, all) > burst_ns ||", "false ||", "afq-burst: FAIL: many has"),
     ("class-unseen", "afq_ns(afq, all) > AFQ_BURSTS * burst_ns);", "false);", "afq-burst: FAIL: several have"),
     ("idle-has-more", "#define AFQ_PART_REST_IDLE 100", "#define AFQ_PART_REST_IDLE 10", "afq-burst: FAIL: IDLE wrote"),

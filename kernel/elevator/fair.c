@@ -53,7 +53,7 @@
 #define FAIR_LOOKS 16
 
 /* A line that hasn't moved for so long is let in, whatever holds the tags unseen by this file. */
-#define FAIR_PATIENCE HZ
+#define FAIR_STARVATION HZ
 
 /* Kernel threads whose last bio's cause is remembered, by device: they change the CPU. */
 #define FAIR_SEEN 16
@@ -354,7 +354,7 @@ static void fair_leave_line(struct fair_tags *tags, struct fair_account *account
 
 /*
  * Waits until the account may have a tag, or until no task of it has been let in for
- * FAIR_PATIENCE.  A tag that comes free wakes one task, so a task that is let in wakes the next
+ * FAIR_STARVATION.  A tag that comes free wakes one task, so a task that is let in wakes the next
  * one if there is room for both.
  */
 static void fair_wait(struct fair_tags *tags, struct fair_account *account)
@@ -366,7 +366,7 @@ static void fair_wait(struct fair_tags *tags, struct fair_account *account)
 	fair_enter_line(tags, account);
 	for (;;) {
 		prepare_to_wait_exclusive(&account->wait, &wait, TASK_UNINTERRUPTIBLE);
-		left = READ_ONCE(account->moved) + FAIR_PATIENCE - jiffies;
+		left = READ_ONCE(account->moved) + FAIR_STARVATION - jiffies;
 		if (left <= 0)
 			break;
 		if (fair_room(tags, account)) {

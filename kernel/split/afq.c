@@ -21,7 +21,7 @@
  * device: enough to keep it busy, few enough to leave a choice.  The account with the lowest pass
  * is next.  A synchronous reader has no request queued at the moment its turn comes.  If its mean
  * think time is short, the device is kept idle for it for a moment.  It isn't kept if the next
- * account is ahead of it by no more than the slack.
+ * account is ahead of it by no more than max_lag_kib.
  *
  * Demand.  An account may ask for less than its share; the device is not kept idle for it then.
  * On flash the next account is served although it is ahead, as long as few requests are inside:
@@ -30,11 +30,11 @@
  * request that is alone, are learned from its reads.
  *
  * Calls.  A call is admitted if its account is ahead of the furthest-behind account by no more
- * than the slack.  Only present accounts count.  An account is present when it has something
+ * than max_lag_kib.  Only present accounts count.  An account is present when it has something
  * waiting, inside the device or inside a call, now or a moment ago, and its calls have a cost.
  * Between its calls it is present only if it spends more of its time inside calls than outside.
  * Dirty data counts at once with its estimated cost, and with its real cost when it is written;
- * a call inside counts for a part of the slack.  The gates are closed while two accounts are
+ * a call inside counts for a part of max_lag_kib.  The gates are closed while two accounts are
  * active.  While the device is idle all calls go.
  *
  * No call waits for another call's return.  An account that stays inside a call for AFQ_INSIDE_MS,
@@ -44,13 +44,13 @@
  * Bursts.  A commit waits for the dirty data that it depends on, other processes' data included.
  * So an account's dirty data is limited to what the device writes in a burst, even while it is
  * alone, and that of a class to two bursts.  All of IDLE together has a part of a burst, and beside
- * other classes at most the slack, so that many short-lived processes leave no more behind than
+ * other classes at most max_lag_kib, so that many short-lived processes leave no more behind than
  * one.  Above the limit the next write or store is held, and its file is written back in parts;
  * if the file has nothing dirty, others of the file system are.  The device's time is that of the
  * cost model, corrected by what was learned of the device and of the account's writes.
  *
  * Classes.  RT goes before BE.  IDLE goes when neither had anything to do for AFQ_QUIET_MS.  But
- * one request and one call of each waiting class go after each patience.
+ * one request and one call of each waiting class go each starvation_ms.
  *
  * Source: the split-level paper, sections 3.2 and 5.1; its code ignored costs, this doesn't.
  * docs/afq.md has the model, and where it departs from the paper.
@@ -72,15 +72,15 @@
 #define AFQ_QUANTUM_FLASH_KIB 0
 
 /* Readers that only read are back sooner than this; a seek takes longer. */
-#define AFQ_MOMENT_DISK_US 8000
-#define AFQ_MOMENT_FLASH_US 1000
+#define AFQ_THINK_TIME_DISK_US 8000
+#define AFQ_THINK_TIME_FLASH_US 1000
 
 /* A few random accesses: with less, calls that could share a commit would go one by one. */
-#define AFQ_SLACK_DISK_KIB 4096
-#define AFQ_SLACK_FLASH_KIB 512
+#define AFQ_MAX_LAG_DISK_KIB 4096
+#define AFQ_MAX_LAG_FLASH_KIB 512
 
 /* One random read a second for IDLE takes 1 % of a disk's time. */
-#define AFQ_PATIENCE_MS 1000
+#define AFQ_STARVATION_MS 1000
 
 /*
  * The first commit of a new process waits for a burst at most.  It is enough to write in large
@@ -93,7 +93,7 @@
 /*
  * A burst is in proportion to the weight, up to this one; the knob's is at the default weight.
  * IDLE in all has one part in so many.  A class may have so many bursts in all: beyond that,
- * accounts of it with more than a slack dirty are held.
+ * accounts of it with more than max_lag_kib dirty are held.
  */
 #define AFQ_BURST_WEIGHT (2 * STRIDE_WEIGHT)
 #define AFQ_IDLE_BURST 4
@@ -101,8 +101,8 @@
 
 /* Larger values are taken for mistakes. */
 #define AFQ_KIB_MAX 1048576
-#define AFQ_MOMENT_US_MAX 100000
-#define AFQ_PATIENCE_MS_MAX 10000
+#define AFQ_THINK_TIME_US_MAX 100000
+#define AFQ_STARVATION_MS_MAX 10000
 #define AFQ_BURST_MS_MAX 100000
 
 /*
@@ -139,7 +139,7 @@
 /* For so long after another reader's request, the window limits the requests of a single one. */
 #define AFQ_SHARED_MS 250
 
-/* A call inside counts for this part of the slack until it returns. */
+/* A call inside counts for this part of max_lag_kib until it returns. */
 #define AFQ_CALL_PART 8
 
 /*
@@ -183,11 +183,11 @@
 #define AFQ_LET_GO 64U
 
 /*
- * A held writer's file is written back in parts.  Beside other accounts a part is a slack, so that
- * a commit doesn't wait for long; else it is half a burst, so that seeks are a small share.  Beside
- * others the next part of a class follows after a rest of so many times the last part's time, twice
- * that on a disk, for its seeks: 6 % of the device, or 1 % for IDLE.  A part has bounds, pages.
- * At most so many pages of a file are counted.
+ * A held writer's file is written back in parts.  Beside other accounts a part is max_lag_kib, so
+ * that a commit doesn't wait for long; else it is half a burst, so that seeks are a small share.
+ * Beside others the next part of a class follows after a rest of so many times the last part's
+ * time, twice that on a disk, for its seeks: 6 % of the device, or 1 % for IDLE.  A part has
+ * bounds, pages.  At most so many pages of a file are counted.
  */
 #define AFQ_PART_REST 16
 #define AFQ_PART_REST_IDLE 100
@@ -195,13 +195,13 @@
 #define AFQ_PART_MOST 16384U
 #define AFQ_COUNTED 1024U
 
-/* A writer whose class still has too much dirty is let go after so many patiences. */
+/* A writer whose class still has too much dirty is let go after so many times starvation_ms. */
 #define AFQ_LATE 8U
 
 /* Writers looked at in a tick. */
 #define AFQ_WRITERS 8U
 
-/* The credit of an account that isn't kept waiting is so many quanta and slacks at most. */
+/* An account that isn't kept waiting has a credit of so many times quantum and max_lag_kib. */
 #define AFQ_CREDIT 16
 
 /* A request further than this from its client's last one is a seek, sectors. */
@@ -354,9 +354,9 @@ struct afq_drain {
  * @tick: does all that depends on jiffies, while @known isn't empty
  * @quantum: KiB, normalised; the knob of this name, like those that follow; knobs are
  *	     read and written without the lock
- * @moment: us
- * @slack: KiB, normalised, at the default weight
- * @patience: ms
+ * @think_time_us: the knob
+ * @max_lag_kib: normalised, at the default weight
+ * @starvation_ms: the knob
  * @burst_ms: ms; 0: no limit
  */
 struct afq_data {
@@ -397,9 +397,9 @@ struct afq_data {
 	struct hrtimer timer;
 	struct timer_list tick;
 	unsigned int quantum;
-	unsigned int moment;
-	unsigned int slack;
-	unsigned int patience;
+	unsigned int think_time_us;
+	unsigned int max_lag_kib;
+	unsigned int starvation_ms;
 	unsigned int burst_ms;
 };
 
@@ -475,12 +475,12 @@ static void afq_stay(struct afq_data *afq, struct afq_client *client, unsigned l
 	afq_set_gates(afq);
 }
 
-/* A joined client becomes present: its credit for the time before is limited to the slack. */
+/* A joined client becomes present: its credit for the time before is limited to max_lag_kib. */
 static void afq_be_there(struct afq_data *afq, struct afq_client *client)
 {
 	if (client->stride.at[AFQ_THERE])
 		return;
-	stride_limit_credit(afq_stride(afq, client), &client->stride, afq_bytes(&afq->slack));
+	stride_limit_credit(afq_stride(afq, client), &client->stride, afq_bytes(&afq->max_lag_kib));
 	afq_wait(afq, client, AFQ_THERE);
 }
 
@@ -601,11 +601,11 @@ static void afq_serve(struct afq_data *afq, struct afq_client *client, enum afq_
 	stride_serve(afq_stride(afq, client), &client->stride);
 }
 
-/* Whether a class has waited at a place for as long as the patience allows. */
+/* Whether a class has waited at a place for as long as starvation_ms allows. */
 static bool afq_overdue(const struct afq_data *afq, enum rq_class class, enum afq_line line)
 {
 	return class != RQ_RT && afq->stride[class].line[line].count &&
-	       afq_since(afq->went[class][line], READ_ONCE(afq->patience));
+	       afq_since(afq->went[class][line], READ_ONCE(afq->starvation_ms));
 }
 
 /* Whether no class above IDLE has anything to do. */
@@ -646,7 +646,7 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 		return NULL;
 	if (client->class == RQ_BE && afq_rt_is_busy(afq))
 		return "class";
-	return afq_lead(afq, client) > (s64)afq_bytes(&afq->slack) ? "share" : NULL;
+	return afq_lead(afq, client) > (s64)afq_bytes(&afq->max_lag_kib) ? "share" : NULL;
 }
 
 /* How long the device takes for so much cost. */
@@ -661,9 +661,9 @@ static u64 afq_dirty_ns(const struct afq_data *afq, const struct afq_client *cli
 	return afq_ns(afq, pace_guess(&client->guess, cost));
 }
 
-static u64 afq_slack_ns(const struct afq_data *afq)
+static u64 afq_max_lag_ns(const struct afq_data *afq)
 {
-	return afq_ns(afq, afq_bytes(&afq->slack));
+	return afq_ns(afq, afq_bytes(&afq->max_lag_kib));
 }
 
 /* How much dirty data a client or its class may have, as the time that the device takes for it. */
@@ -675,7 +675,7 @@ static u64 afq_burst_ns(const struct afq_data *afq, const struct afq_client *cli
 		return mul_u64_u32_div(burst_ns, min(client->stride.weight, AFQ_BURST_WEIGHT),
 				       STRIDE_WEIGHT);
 	burst_ns = max(burst_ns / AFQ_IDLE_BURST, 1ULL);
-	return afq_is_quiet(afq) ? burst_ns : min(burst_ns, afq_slack_ns(afq));
+	return afq_is_quiet(afq) ? burst_ns : min(burst_ns, afq_max_lag_ns(afq));
 }
 
 /* Whether a client, or its class, has as much dirty data as it may. */
@@ -690,7 +690,8 @@ static bool afq_has_burst(struct afq_data *afq, const struct afq_client *client)
 		return afq_ns(afq, all) > burst_ns ||
 		       afq_dirty_ns(afq, client, expected) > burst_ns;
 	return afq_dirty_ns(afq, client, expected) > burst_ns ||
-	       (expected > afq_bytes(&afq->slack) && afq_ns(afq, all) > AFQ_BURSTS * burst_ns);
+	       (expected > afq_bytes(&afq->max_lag_kib) &&
+		afq_ns(afq, all) > AFQ_BURSTS * burst_ns);
 }
 
 /* A client's dirty data, or its limit, has changed. */
@@ -736,7 +737,7 @@ static void afq_admit(struct afq_data *afq, struct afq_client *client, struct sp
 {
 	struct stride *stride = afq_stride(afq, client);
 
-	call->private = max(afq_bytes(&afq->slack) / AFQ_CALL_PART, 1ULL);
+	call->private = max(afq_bytes(&afq->max_lag_kib) / AFQ_CALL_PART, 1ULL);
 	client->inside++;
 	stride_expect(stride, &client->stride, call->private);
 	afq_serve(afq, client, AFQ_HELD);
@@ -817,7 +818,7 @@ static void afq_review(struct afq_data *afq)
 
 static u64 afq_credit(const struct afq_data *afq)
 {
-	return AFQ_CREDIT * (afq_bytes(&afq->quantum) + afq_bytes(&afq->slack));
+	return AFQ_CREDIT * (afq_bytes(&afq->quantum) + afq_bytes(&afq->max_lag_kib));
 }
 
 static bool afq_enter(void *data, struct split_call *call)
@@ -1018,21 +1019,21 @@ static bool afq_seeks(const struct afq_data *afq, const struct afq_client *clien
 	return hweight8(client->seeks) > AFQ_SEEKS;
 }
 
-static u64 afq_moment_ns(const struct afq_data *afq)
+static u64 afq_think_time_ns(const struct afq_data *afq)
 {
-	return (u64)READ_ONCE(afq->moment) * NSEC_PER_USEC;
+	return (u64)READ_ONCE(afq->think_time_us) * NSEC_PER_USEC;
 }
 
 /* Whether it pays to keep the device idle for a client with nothing queued. */
 static bool afq_comes_back(const struct afq_data *afq, const struct afq_client *client)
 {
-	return afq_moment_ns(afq) && client->think_ns <= afq_moment_ns(afq) &&
+	return afq_think_time_ns(afq) && client->think_ns <= afq_think_time_ns(afq) &&
 	       !(READ_ONCE(afq->quantum) && afq_seeks(afq, client));
 }
 
 static void afq_note_thought(struct afq_data *afq, struct afq_client *client)
 {
-	u64 most = afq_moment_ns(afq) << AFQ_MEAN_SHIFT;
+	u64 most = afq_think_time_ns(afq) << AFQ_MEAN_SHIFT;
 	u64 thought;
 
 	if (!client->left_ns)
@@ -1047,10 +1048,10 @@ static void afq_begin_thought(struct afq_data *afq, struct afq_client *client)
 {
 	client->left_ns = ktime_get_ns();
 	if (afq_comes_back(afq, client))
-		client->until = jiffies + usecs_to_jiffies(READ_ONCE(afq->moment)) + 1;
+		client->until = jiffies + usecs_to_jiffies(READ_ONCE(afq->think_time_us)) + 1;
 	else
 		afq_unwait(afq, client, AFQ_ABSENT);
-	if (client->think_ns > afq_moment_ns(afq) && !client->inside &&
+	if (client->think_ns > afq_think_time_ns(afq) && !client->inside &&
 	    held_calls_none(&client->calls))
 		afq_unwait(afq, client, AFQ_THERE);
 }
@@ -1058,7 +1059,7 @@ static void afq_begin_thought(struct afq_data *afq, struct afq_client *client)
 /* When a client isn't waited for any longer; 0: it has something inside the device. */
 static u64 afq_thought_end(const struct afq_data *afq, const struct afq_client *client)
 {
-	return client->issued ? 0 : client->left_ns + afq_moment_ns(afq);
+	return client->issued ? 0 : client->left_ns + afq_think_time_ns(afq);
 }
 
 /* The first absent client of a class; drops those before it whose idle wait is over. */
@@ -1198,7 +1199,8 @@ static bool afq_goes_ahead(const struct afq_data *afq, const struct afq_client *
 static bool afq_waits_for(struct afq_data *afq, const struct afq_client *next,
 			  struct afq_client *absent)
 {
-	if (!absent || stride_lead(&next->stride, &absent->stride) <= (s64)afq_bytes(&afq->slack))
+	if (!absent ||
+	    stride_lead(&next->stride, &absent->stride) <= (s64)afq_bytes(&afq->max_lag_kib))
 		return false;
 	if (!afq_goes_ahead(afq, next, absent))
 		return true;
@@ -1381,7 +1383,7 @@ static void afq_enqueue(struct afq_data *afq, struct request *rq)
 	afq->reader = client;
 	if (client->ahead_of && !client->queued)
 		stride_limit_credit(afq_stride(afq, client), &client->stride,
-				    afq_bytes(&afq->slack));
+				    afq_bytes(&afq->max_lag_kib));
 	client->ahead_of = client->ahead_of && client->queued;
 	afq_stay(afq, client, jiffies);
 	afq_be_there(afq, client);
@@ -1528,7 +1530,7 @@ static unsigned int afq_part(const struct afq_data *afq, const struct afq_client
 	u64 pages = (own ? dirt->dirty : cost) >> PAGE_SHIFT;
 	u64 dirty_ns = afq_dirty_ns(afq, client, cost);
 
-	*part_ns = afq->joined > 1 ? afq_slack_ns(afq) : afq_burst_ns(afq, client) / 2;
+	*part_ns = afq->joined > 1 ? afq_max_lag_ns(afq) : afq_burst_ns(afq, client) / 2;
 	if (dirty_ns > *part_ns)
 		pages = mul_u64_u64_div_u64(pages, *part_ns, dirty_ns);
 	return clamp_t(u64, pages, AFQ_PART_LEAST, AFQ_PART_MOST);
@@ -1538,7 +1540,8 @@ static unsigned int afq_part(const struct afq_data *afq, const struct afq_client
 static bool afq_is_late(const struct afq_data *afq, const struct afq_client *client)
 {
 	return client->class != RQ_RT && afq_reason(afq, client) &&
-	       afq_since(afq->went[client->class][AFQ_HELD], AFQ_LATE * READ_ONCE(afq->patience));
+	       afq_since(afq->went[client->class][AFQ_HELD],
+			 AFQ_LATE * READ_ONCE(afq->starvation_ms));
 }
 
 /* More than a part may have been written since the last look: file systems write whole units. */
@@ -1660,9 +1663,9 @@ static void afq_set_defaults(struct afq_data *afq)
 	bool flash = blk_queue_nonrot(afq->q);
 
 	afq->quantum = flash ? AFQ_QUANTUM_FLASH_KIB : AFQ_QUANTUM_DISK_KIB;
-	afq->moment = flash ? AFQ_MOMENT_FLASH_US : AFQ_MOMENT_DISK_US;
-	afq->slack = flash ? AFQ_SLACK_FLASH_KIB : AFQ_SLACK_DISK_KIB;
-	afq->patience = AFQ_PATIENCE_MS;
+	afq->think_time_us = flash ? AFQ_THINK_TIME_FLASH_US : AFQ_THINK_TIME_DISK_US;
+	afq->max_lag_kib = flash ? AFQ_MAX_LAG_FLASH_KIB : AFQ_MAX_LAG_DISK_KIB;
+	afq->starvation_ms = AFQ_STARVATION_MS;
 	afq->burst_ms = flash ? AFQ_BURST_FLASH_MS : AFQ_BURST_DISK_MS;
 	pace_init(&afq->pace);
 }
@@ -1771,15 +1774,20 @@ static void afq_exit_sched(struct elevator_queue *eq)
 /* Knobs */
 
 RQ_KNOB(afq_data, quantum, 0, AFQ_KIB_MAX)
-RQ_KNOB(afq_data, moment, 0, AFQ_MOMENT_US_MAX)
-RQ_KNOB(afq_data, slack, 0, AFQ_KIB_MAX)
-RQ_KNOB(afq_data, patience, 1, AFQ_PATIENCE_MS_MAX)
+RQ_KNOB(afq_data, think_time_us, 0, AFQ_THINK_TIME_US_MAX)
+RQ_KNOB(afq_data, max_lag_kib, 0, AFQ_KIB_MAX)
+RQ_KNOB(afq_data, starvation_ms, 1, AFQ_STARVATION_MS_MAX)
 RQ_KNOB(afq_data, burst_ms, 0, AFQ_BURST_MS_MAX)
 SPLIT_COSTS_KNOB(afq_data, costs)
 
 static sluice_attr_t afq_attrs[] = {
-	RQ_KNOB_ATTR(quantum),	RQ_KNOB_ATTR(moment), RQ_KNOB_ATTR(slack), RQ_KNOB_ATTR(patience),
-	RQ_KNOB_ATTR(burst_ms), RQ_KNOB_ATTR(costs),  __ATTR_NULL,
+	RQ_KNOB_ATTR(quantum),
+	RQ_KNOB_ATTR(think_time_us),
+	RQ_KNOB_ATTR(max_lag_kib),
+	RQ_KNOB_ATTR(starvation_ms),
+	RQ_KNOB_ATTR(burst_ms),
+	RQ_KNOB_ATTR(costs),
+	__ATTR_NULL,
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS

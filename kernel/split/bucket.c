@@ -8,9 +8,9 @@
 #define BUCKET_SECONDS_MAX BIT_ULL(29)
 
 /* The burst: what the rate gives in so long. */
-static s64 bucket_hoard(u64 rate, u64 hoard_ns)
+static s64 bucket_burst(u64 rate, u64 burst_ns)
 {
-	return mul_u64_u64_div_u64(rate, hoard_ns, BUCKET_NS_PER_S);
+	return mul_u64_u64_div_u64(rate, burst_ns, BUCKET_NS_PER_S);
 }
 
 /**
@@ -18,11 +18,11 @@ static s64 bucket_hoard(u64 rate, u64 hoard_ns)
  * @bucket: the bucket
  * @now_ns: the time, of any clock that doesn't go back
  * @rate: bytes a second, BUCKET_RATE_MIN to BUCKET_RATE_MAX
- * @hoard_ns: how long the rate may be saved up
+ * @burst_ns: how long the rate may be saved up
  */
-void bucket_init(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns)
+void bucket_init(struct bucket *bucket, u64 now_ns, u64 rate, u64 burst_ns)
 {
-	bucket->tokens = bucket_hoard(rate, hoard_ns);
+	bucket->tokens = bucket_burst(rate, burst_ns);
 	bucket->rest = 0;
 	bucket->filled_ns = now_ns;
 }
@@ -44,16 +44,16 @@ static u64 bucket_income(struct bucket *bucket, u64 now_ns, u64 rate)
  * @bucket: the bucket
  * @now_ns: the time; if it has gone back nothing changes
  * @rate: bytes a second, BUCKET_RATE_MIN to BUCKET_RATE_MAX; since the last time
- * @hoard_ns: how long the rate may be saved up
+ * @burst_ns: how long the rate may be saved up
  * @cut: take away what exceeds the burst; else it stays, but nothing is added to it
  */
-void bucket_fill(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns, bool cut)
+void bucket_fill(struct bucket *bucket, u64 now_ns, u64 rate, u64 burst_ns, bool cut)
 {
-	s64 hoard = bucket_hoard(rate, hoard_ns), tokens;
+	s64 burst = bucket_burst(rate, burst_ns), tokens;
 
 	if ((s64)(now_ns - bucket->filled_ns) < 0)
 		return;
-	tokens = min(bucket->tokens + (s64)bucket_income(bucket, now_ns, rate), hoard);
+	tokens = min(bucket->tokens + (s64)bucket_income(bucket, now_ns, rate), burst);
 	if (cut || tokens > bucket->tokens)
 		WRITE_ONCE(bucket->tokens, tokens);
 }

@@ -4,7 +4,7 @@
  *
  * The level may go below zero.  I/O that has happened is charged in full, and a level below zero is
  * a debt, which the rate pays off.  So the rate is kept to the byte over any time with enough to
- * do, however large a single charge is.  Unused tokens are saved up to the burst ("hoard"), no
+ * do, however large a single charge is.  Unused tokens are saved up to the burst, no
  * further.
  *
  * An advance charge may be given back when the cost is known better.  Such a refund may exceed the
@@ -39,8 +39,8 @@ struct bucket {
 	u64 filled_ns;
 };
 
-void bucket_init(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns);
-void bucket_fill(struct bucket *bucket, u64 now_ns, u64 rate, u64 hoard_ns, bool cut);
+void bucket_init(struct bucket *bucket, u64 now_ns, u64 rate, u64 burst_ns);
+void bucket_fill(struct bucket *bucket, u64 now_ns, u64 rate, u64 burst_ns, bool cut);
 void bucket_take(struct bucket *bucket, u64 cost);
 void bucket_give(struct bucket *bucket, u64 cost);
 

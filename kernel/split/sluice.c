@@ -32,8 +32,8 @@
  * has nothing dirty.
  *
  * No call waits for another call's return, but for time and for what is written.  Of a rank that
- * has had its share one held call goes after each SLU_PATIENCE_MS, of a process that waits for less
- * to be dirty one after SLU_LATE times as long.
+ * has had its share one held call goes after each SLU_STARVATION_MS, of a process that waits for
+ * less to be dirty one after SLU_LATE times as long.
  *
  * Source: the split-level paper, sections 3 and 5; docs/sluice.md has the model.
  */
@@ -112,7 +112,7 @@
 /* Of a process that has more requests waiting than these, the rest is not light. */
 #define SLU_AHEAD 16U
 
-#define SLU_PATIENCE_MS 1000
+#define SLU_STARVATION_MS 1000
 #define SLU_LATE 8
 
 /* A change of a name is taken to cost so much, normalised bytes: some blocks of a journal. */
@@ -733,8 +733,8 @@ static void slu_let_go(struct slu_data *sluice, struct slu_client *client)
 static bool slu_is_late(const struct slu_rank *r, const struct slu_client *client, bool spent)
 {
 	if (spent)
-		return slu_since(r->went, SLU_PATIENCE_MS);
-	return slu_since(client->went, SLU_LATE * SLU_PATIENCE_MS);
+		return slu_since(r->went, SLU_STARVATION_MS);
+	return slu_since(client->went, SLU_LATE * SLU_STARVATION_MS);
 }
 
 /* Lets go what needn't be held any longer of a rank. */

@@ -31,7 +31,7 @@
  *
  * Progress: a debt is paid off at the rate.  Then at least one call and one read go in each tick,
  * whether or not earlier ones have returned.  However large the debt is, one read of each bucket
- * goes every TOKEN_PATIENCE_MS, since a task that waits for a read can't be killed.  All reads go
+ * goes every TOKEN_STARVATION_MS, since a task that waits for a read can't be killed.  All reads go
  * when the queue is frozen, as for a change of the scheduler, or when the machine is suspended.
  * When the last CPU of a hardware queue goes offline, the reads of that queue go.
  *
@@ -55,8 +55,8 @@
 #include "token-trace.h"
 
 /* About ten seeks of a disk, which does 100 a second: an occasional reader isn't throttled. */
-#define TOKEN_HOARD_MS 100
-#define TOKEN_HOARD_MS_MAX 10000
+#define TOKEN_BURST_MS 100
+#define TOKEN_BURST_MS_MAX 10000
 
 /*
  * The tick's interval, the buckets looked at in a tick, and the held calls that are told in a tick
@@ -70,7 +70,7 @@
 #define TOKEN_MOVES 64U
 
 /* Interval between reads of a bucket in large debt: they take 1/400 of a disk's time. */
-#define TOKEN_PATIENCE_MS 5000
+#define TOKEN_STARVATION_MS 5000
 
 /* Requests of a direction in a batch: so many go by location before other choices are made. */
 #define TOKEN_BATCH 16
@@ -164,7 +164,7 @@ struct token_bucket {
  * @next: sector where the last request of the direction ended
  * @cost: what split_dispatch() has charged so far
  * @tick: reviews the debtors, while there are any
- * @hoard: ms; the knob; read and written without the lock
+ * @burst_ms: the knob; read and written without the lock
  */
 struct token_data {
 	spinlock_t lock; /* guards all below but what says otherwise above */
@@ -185,7 +185,7 @@ struct token_data {
 	sector_t next[TOKEN_DIRS];
 	u64 cost;
 	struct timer_list tick;
-	unsigned int hoard;
+	unsigned int burst_ms;
 };
 
 /* The machine is about to be suspended: no read may wait. */
@@ -194,9 +194,9 @@ static bool token_suspending;
 /* Like token_type, under another name. */
 static struct elevator_type token_scs_type;
 
-static u64 token_hoard_ns(const struct token_data *token)
+static u64 token_burst_ns(const struct token_data *token)
 {
-	return (u64)READ_ONCE(token->hoard) * NSEC_PER_MSEC;
+	return (u64)READ_ONCE(token->burst_ms) * NSEC_PER_MSEC;
 }
 
 /* Buckets */
@@ -211,7 +211,7 @@ static void token_fill(const struct token_data *token, struct token_bucket *buck
 {
 	bool cut = !atomic_read(&token->writes) || token_since(bucket->given, TOKEN_WRITE_MS);
 
-	bucket_fill(&bucket->tokens, ktime_get_ns(), bucket->rate, token_hoard_ns(token), cut);
+	bucket_fill(&bucket->tokens, ktime_get_ns(), bucket->rate, token_burst_ns(token), cut);
 }
 
 /* The bucket of a limit, filled.  Calls that wait for the place's former owner find that out. */
@@ -226,7 +226,7 @@ static struct token_bucket *token_bucket(struct token_data *token, const struct 
 		bucket->cgroup = limit->cgroup;
 		bucket->last = 0;
 		bucket->charged = 0;
-		bucket_init(&bucket->tokens, ktime_get_ns(), limit->rate, token_hoard_ns(token));
+		bucket_init(&bucket->tokens, ktime_get_ns(), limit->rate, token_burst_ns(token));
 	}
 	bucket->rate = limit->rate;
 	return bucket;
@@ -579,14 +579,14 @@ static bool token_release_offline(struct token_data *token, struct token_bucket 
 
 /*
  * Lets reads go that needn't wait for a bucket any longer.  @one: also one that must wait, if the
- * bucket isn't in debt or none went for TOKEN_PATIENCE_MS.  Return: whether one went.
+ * bucket isn't in debt or none went for TOKEN_STARVATION_MS.  Return: whether one went.
  */
 static bool token_review_reads(struct token_data *token, struct token_bucket *bucket, bool one)
 {
 	bool went = false, all = token_must_flow(token);
 	struct request *rq, *next;
 
-	one &= !bucket_in_debt(&bucket->tokens) || token_since(bucket->went, TOKEN_PATIENCE_MS);
+	one &= !bucket_in_debt(&bucket->tokens) || token_since(bucket->went, TOKEN_STARVATION_MS);
 	list_for_each_entry_safe(rq, next, &bucket->queue[TOKEN_WAITING], queuelist) {
 		struct token_bucket *spent =
 			token_spent(token, split_request_account(rq), TOKEN_NOBODY, NULL);
@@ -952,7 +952,7 @@ static int token_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	rq_set_init(&token->ready[TOKEN_WRITES]);
 	token->q = q;
 	token->scs = eq->type == &token_scs_type;
-	token->hoard = TOKEN_HOARD_MS;
+	token->burst_ms = TOKEN_BURST_MS;
 	timer_setup(&token->tick, token_tick, 0);
 	device = split_attach(q, token->scs ? &token_scs_ops : &token_ops, token);
 	if (IS_ERR(device)) {
@@ -997,11 +997,11 @@ static void token_exit_sched(struct elevator_queue *eq)
 
 /* Knobs */
 
-RQ_KNOB(token_data, hoard, 0, TOKEN_HOARD_MS_MAX)
+RQ_KNOB(token_data, burst_ms, 0, TOKEN_BURST_MS_MAX)
 SPLIT_COSTS_KNOB(token_data, costs)
 
 static sluice_attr_t token_attrs[] = {
-	RQ_KNOB_ATTR(hoard),
+	RQ_KNOB_ATTR(burst_ms),
 	RQ_KNOB_ATTR(costs),
 	__ATTR_NULL,
 };

@@ -173,7 +173,7 @@ copy drain
 echo 0 >"$Q/iosched/burst_ms"
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/late bs=1M count=8 status=none
 echo 500 >"$Q/iosched/burst_ms"
-echo 100 >"$Q/iosched/patience"
+echo 100 >"$Q/iosched/starvation_ms"
 fio --name=reader --filename="$DEV" --offset=1g --size=1g --rw=randread --bs=4k --direct=1 --time_based --runtime=4 \
 	--invalidate=0 --output=/tmp/fio &
 reader=$!

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # modules: afq
 # Durable and buffered writes are served by pass. IDLE's are held while others are active, with the reason shown, but proceed
-# within the patience. A process that is alone, or overwrites dirty data, is never held. A held process can be killed.
+# within starvation_ms. A process that is alone, or overwrites dirty data, is never held. A held process can be killed.
 . ./lib.sh
 
 # writers SECONDS FIO_OPTION…: processes that write on the file system, reported in /tmp/parts as "NAME BYTES".

@@ -28,7 +28,7 @@ knob() {
 	done
 }
 
-# knobs BURST_MS COSTS MOMENT QUANTUM SLACK: the knobs have these defaults.
+# knobs BURST_MS COSTS THINK_TIME_US QUANTUM MAX_LAG_KIB: the knobs have these defaults.
 knobs() {
 	known=
 	knob burst_ms "$1" 0 100000
@@ -36,10 +36,10 @@ knobs() {
 	known="$known $Q/iosched/costs"
 	[ "$(cat "$Q/iosched/costs")" = "$1" ] || fail "costs are $(cat "$Q/iosched/costs"), not $1"
 	shift
-	knob moment "$1" 0 100000
-	knob patience 1000 1 10000
+	knob think_time_us "$1" 0 100000
+	knob starvation_ms 1000 1 10000
 	knob quantum "$2" 0 1048576
-	knob slack "$3" 0 1048576
+	knob max_lag_kib "$3" 0 1048576
 	[ "$(echo "$Q"/iosched/*)" = "${known# }" ] || fail "knobs: $(ls "$Q/iosched")"
 }
 
@@ -84,7 +84,7 @@ while kill -0 $load 2>/dev/null; do
 		scheduler $name
 		if [ $name = afq ]; then
 			for value in 0 1048576 64; do
-				echo $value >"$Q/iosched/slack"
+				echo $value >"$Q/iosched/max_lag_kib"
 				echo $value >"$Q/iosched/quantum"
 				sleep 0.02
 			done

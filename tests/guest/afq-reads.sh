@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 # schedulers: afq
 # Reads and direct writes are served by pass: each level has its share, whatever runs beside it. RT goes first, IDLE when no
-# other class has work, and each class proceeds within the patience. A process that is alone loses nothing.
+# other class has work, and each class proceeds within starvation_ms. A process that is alone loses nothing.
 . ./lib.sh
 
 # run SECONDS FIO_OPTION…: jobs on the raw disk, reported in /tmp/parts as "NAME BYTES".

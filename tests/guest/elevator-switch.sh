@@ -27,8 +27,8 @@ running() {
 # change VALUE: set the knobs to one of three sets of values.
 change() {
 	case $SCHEDULER in
-	afq) set -- moment $(($1 * 1000)) patience $(($1 * 500 + 1)) quantum $(($1 * 4096)) slack $(($1 * 256)) burst_ms $(($1 * 100)) ;;
-	split-token) set -- hoard $(($1 * 100)) ;;
+	afq) set -- think_time_us $(($1 * 1000)) starvation_ms $(($1 * 500 + 1)) quantum $(($1 * 4096)) max_lag_kib $(($1 * 256)) burst_ms $(($1 * 100)) ;;
+	split-token) set -- burst_ms $(($1 * 100)) ;;
 	split-deadline) set -- fsync_deadline $(($1 * 500 + 1)) read_deadline $(($1 * 50 + 1)) ;;
 	split-noop | wrr) set -- ;;
 	mq-prio) set -- low_share $(($1 * 9 + 1)) hold_ms $(($1 * 400)) ;;

@@ -104,10 +104,10 @@ done
 find "$G"/d? -mindepth 1 -depth -type d -exec rmdir {} +
 rmdir "$G"/d?
 
-knob=$Q/iosched/hoard
-[ "$(cat "$knob")" = 100 ] || fail "hoard is $(cat "$knob")"
+knob=$Q/iosched/burst_ms
+[ "$(cat "$knob")" = 100 ] || fail "burst_ms is $(cat "$knob")"
 for value in 0 10000 100; do
-	echo $value >"$knob" || fail "hoard refuses $value"
+	echo $value >"$knob" || fail "burst_ms refuses $value"
 done
 refused "$knob" 10001 $ERANGE
 refused "$knob" 4294967296 $ERANGE

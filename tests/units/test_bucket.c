@@ -6,15 +6,15 @@
 #define MS 1000000ULL
 #define S (1000 * MS)
 #define RATE 1000000ULL
-#define HOARD (100 * MS)
+#define BURST (100 * MS)
 
 static void test_a_bucket_begins_with_its_hoard(void)
 {
 	struct bucket bucket;
 
-	bucket_init(&bucket, 5 * S, RATE, HOARD);
+	bucket_init(&bucket, 5 * S, RATE, BURST);
 	CHECK(bucket.tokens == 100000, "%lld tokens", bucket.tokens);
-	bucket_fill(&bucket, 50 * S, RATE, HOARD, true);
+	bucket_fill(&bucket, 50 * S, RATE, BURST, true);
 	CHECK(bucket.tokens == 100000, "%lld tokens", bucket.tokens);
 }
 
@@ -24,9 +24,9 @@ static void test_a_debt_is_paid_at_the_rate(void)
 
 	bucket_init(&bucket, 0, RATE, 0);
 	bucket_take(&bucket, 2 * RATE);
-	bucket_fill(&bucket, 2 * S - 1, RATE, HOARD, true);
+	bucket_fill(&bucket, 2 * S - 1, RATE, BURST, true);
 	CHECK(bucket_in_debt(&bucket), "%lld tokens", bucket.tokens);
-	bucket_fill(&bucket, 2 * S, RATE, HOARD, true);
+	bucket_fill(&bucket, 2 * S, RATE, BURST, true);
 	CHECK(!bucket_in_debt(&bucket) && bucket.tokens == 0, "%lld tokens", bucket.tokens);
 }
 
@@ -56,7 +56,7 @@ static void test_a_long_time_at_the_largest_rate_is_no_overflow(void)
 	bucket_init(&bucket, 0, BUCKET_RATE_MAX, 0);
 	bucket_take(&bucket, U64_MAX);
 	CHECK(bucket.tokens == -(s64)BUCKET_MOST, "%lld tokens", bucket.tokens);
-	bucket_fill(&bucket, U64_MAX / 2, BUCKET_RATE_MAX, HOARD, true);
+	bucket_fill(&bucket, U64_MAX / 2, BUCKET_RATE_MAX, BURST, true);
 	CHECK(bucket.tokens == (s64)(BUCKET_RATE_MAX / 10), "%lld tokens", bucket.tokens);
 }
 
@@ -64,11 +64,11 @@ static void test_a_refund_stays_until_it_is_cut(void)
 {
 	struct bucket bucket;
 
-	bucket_init(&bucket, 0, RATE, HOARD);
+	bucket_init(&bucket, 0, RATE, BURST);
 	bucket_give(&bucket, 5 * RATE);
-	bucket_fill(&bucket, S, RATE, HOARD, false);
+	bucket_fill(&bucket, S, RATE, BURST, false);
 	CHECK(bucket.tokens == (s64)(5 * RATE + 100000), "%lld tokens", bucket.tokens);
-	bucket_fill(&bucket, S, RATE, HOARD, true);
+	bucket_fill(&bucket, S, RATE, BURST, true);
 	CHECK(bucket.tokens == 100000, "%lld tokens", bucket.tokens);
 }
 
@@ -88,7 +88,7 @@ static void test_time_that_goes_back_changes_nothing(void)
 
 	bucket_init(&bucket, 10 * S, RATE, 0);
 	bucket_take(&bucket, RATE);
-	bucket_fill(&bucket, 9 * S, RATE, HOARD, true);
+	bucket_fill(&bucket, 9 * S, RATE, BURST, true);
 	CHECK(bucket.tokens == -(s64)RATE && bucket.filled_ns == 10 * S, "%lld tokens",
 	      bucket.tokens);
 }
