@@ -3,7 +3,8 @@
 
 docs/claims.md has a section for each experiment: its claims, each with the last measured value. In README and in the
 pages of docs/ a block begins with the line `<!-- figures: EXPERIMENT: TABLE -->`; the rows of that table follow. A
-section or a block ends with a stamp: the digest of the results, the versions, and the key of the sources.
+section or a block ends with a stamp: the digest of the results, the versions, and the key of the sources. A picture
+`docs/EXPERIMENT.svg` that README shows is the opening drawing of that experiment's report, with the stamp in it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from rich.console import Console
 from lab import analysis, cache, description, image, modules, plan, report, result, study
 from lab.description import Experiment
 from lab.errors import UsageError
-from lab.figure import Table, number
+from lab.figure import Overview, Table, number, picture
 from lab.result import NOT_JUDGED, Cell, Claim, Result
 from lab.schedulers import SCHEDULERS
 
@@ -35,6 +36,8 @@ paper printed that the experiment repeats. A dash stands for a figure that has n
 generated.
 """
 COLUMNS = "| claim | needs | paper | measured | interval | state |\n|---|---|---|---|---|---|\n"
+STYLE = Path(__file__).with_name("report.css")
+PICTURE = re.compile(r"!\[[^]]*\]\(docs/([\w-]+)\.svg\)")
 BLOCK = re.compile(r"(<!-- figures: ([\w-]+): (.+?) -->\n)(.*?)(<!-- end: (.*?) -->)", re.DOTALL)
 SOURCES = re.compile(r"sources ([0-9a-f]{16})")
 EARLIER = "from earlier sources"
@@ -55,6 +58,7 @@ def write(folder: Path) -> list[Path]:
         raise UsageError(f"there are no results below {folder}", "make bench")
     texts = {page: _with_blocks(page.read_text(encoding="utf-8"), found) for page in pages()}
     texts[CLAIMS] = claims(found)
+    texts |= {path: _picture(path.stem, found[path.stem]) for path in pictures() if path.stem in found}
     changed = [page for page, text in texts.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
     for page in changed:
         page.write_text(texts[page], encoding="utf-8")
@@ -66,9 +70,19 @@ def pages() -> list[Path]:
     return [TOP / "README.md", *sorted(path for path in (TOP / "docs").glob("*.md") if path != CLAIMS)]
 
 
+def pictures() -> list[Path]:
+    """The pictures that README shows."""
+    return [TOP / f"docs/{name}.svg" for name in PICTURE.findall((TOP / "README.md").read_text(encoding="utf-8"))]
+
+
 def stale() -> list[Stale]:
-    """The blocks, and the sections of docs/claims.md, that come from other sources and don't say so."""
+    """The blocks, pictures, and sections of docs/claims.md that come from other sources and don't say so."""
     places = [
+        Stale(f"docs/{path.name}", f"./sluice run {path.stem} && ./sluice docs")
+        for path in pictures()
+        if not path.exists() or _key_in(path.read_text(encoding="utf-8")) != sources(path.stem)
+    ]
+    places += [
         Stale(f"{page.name}, {block[2]}: {block[3]}", f"./sluice run {block[2]} && ./sluice docs")
         for page in pages()
         for block in BLOCK.finditer(page.read_text(encoding="utf-8"))
@@ -161,6 +175,14 @@ def _with_blocks(text: str, found: dict[str, Result]) -> str:
         return f"{start}\n{rows}\n\n<!-- end: {_stamp(name, found[name])} -->"
 
     return BLOCK.sub(fill, text)
+
+
+def _picture(name: str, found: Result) -> str:
+    """The opening drawing of an experiment's report, as a file; UsageError if it has none."""
+    openings = [panel for figure in report.figures(found) if figure.opening for panel in figure.panels]
+    if not openings or not isinstance(openings[0], Overview):
+        raise UsageError(f"the report of {name} has no opening drawing", f"./sluice report results/{name}")
+    return picture(openings[0], STYLE.read_text(encoding="utf-8"), f"Measured with {_stamp(name, found)}.")
 
 
 def _stamp(name: str, found: Result) -> str:

@@ -31,6 +31,8 @@ OVERVIEW_VALUE = 58
 OVERVIEW_ROW = 27
 OVERVIEW_HEAD = 58
 """Pixels of an overview: its width, its names, the room for a value beside its bar, a row, the heads."""
+MARGIN = 16
+"""Pixels around an overview in a file of its own."""
 CUT = 8
 """A bar longer than this many times the reference is cut, or the others could not be told apart."""
 
@@ -136,6 +138,18 @@ def number(value: float) -> str:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:,.{digits}f}"
+
+
+def picture(panel: Overview, style: str, note: str) -> str:
+    """An overview as a file of its own: with a style sheet, on a background, and with a note as its description."""
+    width, height = OVERVIEW_WIDTH + 2 * MARGIN, OVERVIEW_HEAD + len(panel.rows) * OVERVIEW_ROW + 2 * MARGIN
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" class="overview picture" role="img">\n'
+        f"<title>{escape(panel.title)}</title>\n<desc>{escape(note)}</desc>\n<style>\n{escape(style, False)}</style>\n"
+        f'<rect width="{width}" height="{height}" rx="6" class="page"/>\n<g transform="translate({MARGIN} {MARGIN})">\n'
+        + "\n".join(_overview(panel))
+        + "\n</g>\n</svg>\n"
+    )
 
 
 def svg(panel: Bars | Lines | Overview) -> str:

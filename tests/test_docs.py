@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from msgspec.structs import replace
@@ -58,6 +60,32 @@ def test_a_block_gets_its_table_and_what_it_holds_for(tree: Path) -> None:
     assert "Linux 6.12.1, QEMU 10.0.13 (Debian), fio-3.39; sha256:" in text
     assert docs.write(tree / "results") == []
     assert docs.stale() == []
+
+
+def test_a_picture_of_readme_is_drawn_from_the_results(tree: Path) -> None:
+    docs.write(tree / "results")
+    with (tree / "README.md").open("a", encoding="utf-8") as page:
+        page.write("![A picture of\nboth](docs/prio-mix.svg)\n")
+    assert [one.place for one in docs.stale()][:1] == ["docs/prio-mix.svg"]
+    docs.write(tree / "results")
+    drawn = ElementTree.parse(tree / "docs/prio-mix.svg").getroot()
+    texts = [element.text for element in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"mq-deadline", "mq-prio", "13,591"} <= set(texts)
+    (style,) = drawn.iter("{http://www.w3.org/2000/svg}style")
+    assert style.text and "prefers-color-scheme: dark" in style.text
+    assert docs.stale() == []
+    picture = tree / "docs/prio-mix.svg"
+    text = re.sub("sources [0-9a-f]+", "sources 0123456789abcdef", picture.read_text(encoding="utf-8"))
+    picture.write_text(text, encoding="utf-8")
+    assert [one.place for one in docs.stale()] == ["docs/prio-mix.svg"]
+
+
+def test_an_experiment_without_an_opening_drawing_has_no_picture(tree: Path) -> None:
+    with (tree / "README.md").open("a", encoding="utf-8") as page:
+        page.write("![x](docs/wrr-share.svg)\n")
+    write(replace(whole(), experiment="wrr-share", cells=()), tree / "others/wrr-share")
+    with pytest.raises(UsageError, match="no opening drawing"):
+        docs.write(tree / "others")
 
 
 def test_claims_keep_their_values_until_they_are_measured_again(tree: Path) -> None:
