@@ -12,6 +12,8 @@ from markdown_it.token import Token
 MOST_WORDS = 30
 # What stands for a thing or a role without a name for it.
 BANNED = re.compile(r"\b(who|whom|whoever|he|him|his|somebody|nobody|anybody|everybody|someone)\b", re.IGNORECASE)
+# The same in sources, where "who" and "nobody" are names too.
+PRONOUN = re.compile(r"\b(whom|whoever|he|him|his|somebody|anybody|everybody|someone)\b", re.IGNORECASE)
 # A sentence ends with these, where what follows begins like another one.
 END = re.compile(r"(?<=[.!?])[\"')]*\s+(?=[\"'(]*[A-Z0-9])")
 # What code and names of files are read as: one word, with which a sentence may begin.
@@ -33,6 +35,15 @@ def faults(name: str, text: str) -> list[str]:
                 found.append(f"{place} has {words} words; next: make two sentences of it, of at most {MOST_WORDS}")
             found += [f"{place} says {word[0]!r}; next: name what is meant" for word in BANNED.finditer(sentence)]
     return found
+
+
+def unnamed(name: str, text: str) -> list[str]:
+    """Where a source, in a comment or a message, speaks of a thing or a role as of a person, a line for each."""
+    return [
+        f"{name}:{number}: says {word[0]!r}; next: name what is meant"
+        for number, line in enumerate(text.splitlines(), start=1)
+        for word in PRONOUN.finditer(line)
+    ]
 
 
 def _markdown(text: str) -> Iterator[tuple[int, str]]:

@@ -128,8 +128,8 @@ def stages(cells: Iterable[Cell]) -> list[Figure]:
     _, part, cell, job = max(changes, key=lambda change: change[0])
     text = (
         "Of the same runs once more with iolat watching: q2g waiting for a tag, g2i until the insertion, i2d in the "
-        "scheduler, q2d all before the device, d2c in the device, q2c all. The other figures are of the runs that "
-        f"nobody watched. Watching changed a job's IOPS by {number((median - 1) * 100)} % in the median, and by "
+        "scheduler, q2d all before the device, d2c in the device, q2c all. The other figures are of the runs without "
+        f"iolat. Watching changed a job's IOPS by {number((median - 1) * 100)} % in the median, and by "
         f"{number((part - 1) * 100)} % where it changed them most ({' '.join(_place(cell)[1:])}, {job}): a short "
         "run moves with its start as it does with its seed."
     )

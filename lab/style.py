@@ -37,6 +37,8 @@ SETTINGS = (
 # Pages for people. The claims' page is not here: it is generated from the experiments, and each line is a list of
 # conditions.
 PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "man/*", ":!docs/claims.md")
+# Sources with comments and messages for people, but for those that list the words.
+SAID = ("*.[ch]", "*.py", "*.sh", "*.toml", ":!lab/prose.py", ":!tests/test_prose.py", ":!tests/test_claims.py")
 Checker = Callable[[Sequence[str]], None]
 SOURCES = toolbox.Sandbox(ro={"/tmp/top": TOP}, cwd="/tmp/top")
 
@@ -56,6 +58,7 @@ def run() -> int:
         clang_format: c,
         layers: [name for name in c if name.startswith("kernel/split/")],
         words: _files(*PAGES),
+        unnamed: _files(*SAID),
     }
     failed: list[str] = []
     setup.side_by_side([partial(_check, checker, files, failed) for checker, files in todo.items()])
@@ -114,6 +117,13 @@ def words(files: Sequence[str]) -> None:
     found = [fault for name in files for fault in prose.faults(name, (TOP / name).read_text(encoding="utf-8"))]
     if found:
         raise LabError("pages aren't plain", "make style   after mending them", "\n".join(found))
+
+
+def unnamed(files: Sequence[str]) -> None:
+    """Comments and messages that speak of a thing or a role as of a person."""
+    found = [fault for name in files for fault in prose.unnamed(name, (TOP / name).read_text(encoding="utf-8"))]
+    if found:
+        raise LabError("comments or messages aren't plain", "make style   after mending them", "\n".join(found))
 
 
 def layers(files: Sequence[str]) -> None:

@@ -147,7 +147,7 @@ CPQ = (
         "q->tag_set->queue_depth",
         "cpq-depth",
     ),
-    ("held-by-anybody", "other <= queue;", "other < cpq->queue + CPQ_QUEUES;", "cpq-writes"),
+    ("held-by-all", "other <= queue;", "other < cpq->queue + CPQ_QUEUES;", "cpq-writes"),
     (
         "reader-for-ever",
         "if (time_before_eq(jiffies, other->read_came + CPQ_READER_JIFFIES))",
@@ -328,7 +328,7 @@ TOKEN = (
     ("reads-unreserved", "\tbucket->reserved += token_reserved_for(rq);\n", "", "token-rates"),
     ("stores-go", "\t.more = BIT(SPLIT_STORE),\n", "", "token-locks"),
     (
-        "asked-of-everybody",
+        "asked-of-all",
         "\t.concerns = token_concerns,\n\t.enter = token_enter,\n",
         "\t.enter = token_enter,\n",
         "token-asked: FAIL: of a thousand writes",
@@ -564,7 +564,7 @@ CAUSE = (
     ("only-its-own-rate", "\t\t*css = (*css)->parent;\n", "\t\t*css = NULL;\n", "token-rates"),
 )
 FILES = (
-    ("less-for-anybody", "us = max(found->us[what], otherwise)", "us = found->us[what]", "files"),
+    ("less-for-all", "us = max(found->us[what], otherwise)", "us = found->us[what]", "files"),
     ("everybodys-matter", " && uid_eq(found->uid, current_fsuid())", "", "files"),
     (
         "kept-open",

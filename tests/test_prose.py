@@ -60,3 +60,13 @@ def test_a_word_that_names_nothing_is_found(word: str) -> None:
     (found,) = prose.faults("README.md", f"The disk is full.\n\n{word} writes waits.\n")
     assert found == f"README.md:3: {word} writes waits.… says {word!r}; next: name what is meant"
     assert len(prose.faults("man/x.7", f"{MDOC}{word} writes waits.\n")) == 1
+
+
+@pytest.mark.parametrize("line", ["/* The writer waits until his data is written. */", "fail('somebody waits')"])
+def test_a_source_that_speaks_of_a_person_is_found(line: str) -> None:
+    (found,) = prose.unnamed("x.c", f"int this;\n{line}\n")
+    assert found.startswith("x.c:2: says ")
+
+
+def test_names_in_a_source_are_no_persons() -> None:
+    assert prose.unnamed("x.c", "int who_name(u64 who); /* of this history */\nchown nobody file\n") == []

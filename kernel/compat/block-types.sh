@@ -246,7 +246,7 @@ public_header()
 # shallow_depth: no type tells what the number counts, but the commit that
 # changed it (42e6c6ce03fd "lib/sbitmap: convert shallow_depth from one word to
 # the whole sbitmap") changed the sentence that describes it too, and a vendor
-# who takes the one takes the other.
+# takes both or neither.
 shallow_depth()
 {
 	sbitmap=$(public_header linux/sbitmap.h)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Accounts: one for each cause (cause.h) that somebody holds a reference to.
+ * Accounts: one for each cause (cause.h) to which a reference is held.
  *
  * They are found by their cause, and by their id in an array, both under RCU; one lock
  * guards both ways.  The last reference takes an account off both and frees it: what comes
  * later under an old id finds another account, or none, but never freed memory.  Ids are
  * given in turn, so that an old one comes back late.
  *
- * Those that were met last keep a reference in a small table: who writes a page, waits until
- * it is on the device and writes the next one doesn't become another account each time.
+ * Those that were met last keep a reference in a small table: a process that writes a page, waits
+ * until it is on the device and writes the next one doesn't become another account each time.
  *
  * Memory: one allocation of some 100 bytes for a cause with calls, dirty pages or requests,
  * SPLIT_ACCOUNTS of them at most, never waited for.
@@ -142,8 +142,8 @@ static struct split_account *split_account_add(u64 cause, struct cgroup_subsys_s
 }
 
 /*
- * Has an account that somebody has a reference to be a cause, instead of the last one there:
- * while it is one, its next request or page has but to count.
+ * Makes an account with a reference a cause, instead of the last one there: while it is one,
+ * its next request or page has but to count.
  */
 static void split_account_keep(struct split_account *account)
 {
@@ -198,7 +198,7 @@ static struct split_account *split_account_meet(void)
 }
 
 /**
- * split_account_of_task() - the account of who the current task is
+ * split_account_of_task() - the account of the current task
  *
  * In any context of the task, whose I/O priority it notes.
  *
@@ -278,7 +278,7 @@ static void split_account_held(u32 id, bool held)
 }
 
 /**
- * split_accounts_show() - write who has an account, one a line
+ * split_accounts_show() - write the accounts, one a line
  * @m: for debugfs
  */
 void split_accounts_show(struct seq_file *m)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The block level: who caused each request, and who pays for it.  See split.h.
+ * The block level: the causes of each request, which pay for it.  See split.h.
  *
  * What a request has of us is in rq->elv.priv[0]: the tag of its causes, and flags.  It begins
- * with the task that got it, or with those for whom that task works.  When it is inserted, a
- * write's pages say who made them dirty.  But a commit's are often those of the metadata that
- * it logs: they say who has to pay when that is written to its place, and nothing of the log.
+ * with the task that got it, or with the causes for which that task works.  When it is inserted, a
+ * write's pages tell their causes.  But a commit's are often those of the metadata that it logs:
+ * they tell which cause pays when that is written to its place, and nothing of the log.
  */
 #include "request.h"
 
@@ -205,7 +205,7 @@ static void split_trace_segment(struct split_device *device, struct split_trace 
 	}
 }
 
-/* Of a write by who isn't a journal; a page that is metadata knows so itself. */
+/* Of a write that isn't a journal's; a page that is metadata knows so itself. */
 static enum split_use split_use_of_flags(blk_opf_t flags)
 {
 	return flags & REQ_META ? SPLIT_METADATA : SPLIT_DATA;

@@ -42,7 +42,7 @@
  * wait for the return of another one, which may be waiting for the first one's lock.  Requests
  * complete, time passes and tokens come whatever is held: these are what to wait for.
  *
- * What isn't held, since nobody could guarantee its progress: kernel threads (writeback,
+ * What isn't held, since nothing could guarantee its progress: kernel threads (writeback,
  * nfsd, loop, the fsync of libaio), tasks that reclaim memory, hold a journal handle or exit.
  * enter() isn't called for them.  What doesn't come by a gate at all: sync_file_range, and
  * io_uring's ftruncate.  What must not wait (RWF_NOWAIT, io_uring's first try) fails with
@@ -127,14 +127,14 @@ enum split_kind {
 #define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | SPLIT_DURABLE))
 
 /**
- * struct split_account - who is charged: a cgroup with a setting, else a thread group
+ * struct split_account - what is charged: a cgroup with a setting, else a thread group
  * @cause: see cause.h
  * @css: the cgroup, for whose limits see cause_next_limit(); NULL: a thread group
- * @id: a number below SPLIT_ACCOUNTS, its own as long as somebody has a reference; 0 is
- *	shared by kernel threads that work for nobody known, and by processes without a
+ * @id: a number below SPLIT_ACCOUNTS, its own while a reference is held; 0 is shared
+ *	by kernel threads that work for no known cause, and by processes without a
  *	rate for which there was no memory or no number
  * @weight: 1 to CAUSE_WEIGHT_MAX; with another weight a cgroup is another account
- * @ioprio: I/O priority of whoever was found to have this account last
+ * @ioprio: I/O priority of the task that was last found to have this account
  * @tgid: for people to read; 0 for a cgroup
  * @refs: references
  * @held: how often it is a cause; the framework's
@@ -296,7 +296,7 @@ struct split_ops {
 	 *
 	 * Prompt: at the moment when it becomes dirty, and a guess.  What becomes dirty
 	 * again is expected once; with another account then, its part moves: it is settled
-	 * for those who had it dirty before.  @cost: normalised bytes, see cost.h.
+	 * for the accounts that had it dirty before.  @cost: normalised bytes, see cost.h.
 	 *
 	 * In any context, with locks of the memory manager held and interrupts off or on.
 	 */
@@ -321,7 +321,7 @@ struct split_ops {
 
 	/**
 	 * @charge: an account's part of a request that is being dispatched, by its place on
-	 * the device, and what it costs; of what a journal writes for those who demanded it
+	 * the device, and what it costs; of what a journal writes for those that demanded it
 	 * its size alone
 	 *
 	 * Within split_dispatch(), so under the policy's lock.
@@ -523,25 +523,25 @@ bool split_inside(const struct split_device *device, u64 *private);
 bool split_costs_nothing(const struct split_call *call);
 
 /*
- * Requests.  Each has a set of causes: who reads, writes directly, or made the pages dirty
- * that it writes; of the journal, all who have changed what is committed.  It is there from
- * split_insert() until split_finish().  The framework has rq->elv.priv[0], the policy
+ * Requests.  Each has a set of causes: the accounts that read, write directly, or made the pages
+ * dirty that it writes; of the journal, all that have changed what is committed.  It is there
+ * from split_insert() until split_finish().  The framework has rq->elv.priv[0], the policy
  * rq->elv.priv[1].  An elevator that is a policy has split_prepare(), split_finish() and
  * split_allow_merge() as its operations of the same name, or calls them in them.
  */
 
 /**
  * split_prepare() - elevator operation prepare_request
- * @rq: a request that the current task has just got, or somebody for whom it works
+ * @rq: a request that the current task has just got for itself or for a cause
  */
 void split_prepare(struct request *rq);
 
 void split_insert_write(struct split_device *device, struct request *rq);
 
 /**
- * split_insert() - find out who caused a request
+ * split_insert() - find the causes of a request
  * @device: what split_attach() returned
- * @rq: in insert_requests, before anybody else can see it; also one without a scheduler's
+ * @rq: in insert_requests, before others can see it; also one without a scheduler's
  *	tag, as a flush, which has no causes
  *
  * In process context, without the policy's lock.  Calls settle() for those whose data it
@@ -572,13 +572,13 @@ u32 split_id_of_task(void);
  * split_is_log() - whether a write is a journal's, or for a commit that is being written
  * @rq: in insert_requests, after split_insert()
  *
- * Process context.  Everybody may have to wait for it, whoever began the commit; for metadata
- * that somebody waits for (REQ_SYNC), as a checkpoint, it is the same.
+ * Process context.  Any task may have to wait for it, whichever began the commit; for metadata
+ * that a task waits for (REQ_SYNC), as a checkpoint, it is the same.
  */
 bool split_is_log(const struct request *rq);
 
 /**
- * split_dispatch() - a request goes to the driver: say who pays
+ * split_dispatch() - a request goes to the driver: tell the accounts that pay
  * @device: what split_attach() returned
  * @rq: what dispatch_request will return, or what it skips the policy for
  *
@@ -606,7 +606,7 @@ bool split_allow_merge(struct request_queue *q, struct request *rq, struct bio *
 
 /**
  * split_account_get() - one more reference to an account
- * @account: to which the caller or somebody for him has one
+ * @account: to which the caller has one, or another task for it
  *
  * In any context.  Return: the account.
  */

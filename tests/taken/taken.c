@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* For tests/test_split_guest.py: sits on a function as a livepatch does, so that nobody else may change it. */
+/* For tests/test_split_guest.py: sits on a function as a livepatch does, so that nothing else may change it. */
 #include <linux/kprobes.h>
 #include <linux/module.h>
 

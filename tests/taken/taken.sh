@@ -3,7 +3,7 @@
 # A hook whose place is taken: the policy is refused, with the reason, and none of the other hooks stays in.
 . ./lib.sh
 
-# hooks: functions of the kernel that somebody may change.
+# hooks: functions of the kernel that another module may change.
 hooks() {
 	grep -cE '^(ext4_file_write_iter|ext4_sync_file|ext4_sync_fs|mnt_want_write) .* I ' \
 		/sys/kernel/tracing/enabled_functions || true
