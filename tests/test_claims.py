@@ -33,6 +33,7 @@ JOBS = {
     "burst.sh": ("reader", "burst"),
     "wrr.sh": (),
     "copy.sh": ("log", "reads"),
+    "demand.sh": ("deep", "light", "thinking", "logging"),
 }
 READINGS = {
     "memory.sh": ("ram-bytes", "average-bytes", "most-bytes"),

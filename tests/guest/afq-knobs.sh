@@ -36,10 +36,10 @@ knobs() {
 	known="$known $Q/iosched/costs"
 	[ "$(cat "$Q/iosched/costs")" = "$1" ] || fail "costs are $(cat "$Q/iosched/costs"), not $1"
 	shift
-	knob think_time_us "$1" 0 100000
-	knob starvation_ms 1000 1 10000
-	knob quantum "$2" 0 1048576
 	knob max_lag_kib "$3" 0 1048576
+	knob quantum "$2" 0 1048576
+	knob starvation_ms 1000 1 10000
+	knob think_time_us "$1" 0 100000
 	[ "$(echo "$Q"/iosched/*)" = "${known# }" ] || fail "knobs: $(ls "$Q/iosched")"
 }
 
