@@ -2,7 +2,7 @@
 # The verbs. Each prepares what it needs, and says what it installs before it does.
 # Times are for two slow processors, the first time; what has been measured is not measured again.
 
-.PHONY: help bench bench-all check check-full modules style install
+.PHONY: help bench bench-all check check-full modules site style install
 
 help: ## what there is, and how long it takes
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1	/p' Makefile | expand -t 22
@@ -23,6 +23,9 @@ check-full: style ## the same with the tests that take long, on a debug kernel t
 
 modules: ## the modules for every kernel of the lab: 5 minutes
 	./sluice build
+
+site: ## the pages of docs/ as a site: seconds
+	./sluice site
 
 style: ## every checker of style over the whole tree: 5 minutes, then 1
 	./sluice style

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: list, run, sweep, test, shell, report, compare, scheduler, worker, doctor, explain, wrr."""
+"""The command line: list, run, sweep, test, shell, report, compare, scheduler, worker, doctor, explain, wrr, site."""
 
 from __future__ import annotations
 
@@ -89,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_wrr(commands)
     _add_docs(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
+    commands.add_parser("site", help="build the site of docs/").set_defaults(do=_site)
     commands.add_parser("style", help="check the style of everything").set_defaults(do=_style)
     return parser
 
@@ -410,6 +411,13 @@ def _build(_options: argparse.Namespace) -> int:
     for name in kernels.names():
         modules.build(name)
         print(modules.folder(kernels.get(name)))
+    return 0
+
+
+def _site(_options: argparse.Namespace) -> int:
+    from lab import book
+
+    print(book.build())
     return 0
 
 

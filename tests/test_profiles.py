@@ -163,6 +163,6 @@ def test_limits_md_names_every_slowdown() -> None:
         for device, own in description.load(name).device.items():
             if "slowdown" in own.get("parameters", {}):
                 wanted.setdefault((device, own["parameters"]["slowdown"]), set()).add(f"`{name}`")
-    rows = re.findall(r"^  \| `(\w+)` \| (\d+) \| (.*) \|$", (TOP / "docs/limits.md").read_text(), re.M)
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (.*) \|$", (TOP / "docs/limits.md").read_text(), re.M)
     assert {(device, number): set(where.split(", ")) for device, number, where in rows} == wanted
     assert set(found) == set(DEVICES)
