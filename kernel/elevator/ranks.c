@@ -41,7 +41,7 @@
  * inside the device before the higher rank came have left it.
  *
  * Within a rank an elevator may name light requests, of processes that have
- * had less than their part.  They go before the rank's others, which keep the
+ * had little of the device.  They go before the rank's others, which keep the
  * device busy meanwhile, but no deeper than their throughput needs.  So each
  * rank has two lanes, in order: that of light requests, and that of the others,
  * where all are if the elevator names none.
