@@ -300,7 +300,7 @@ SLUICE = (
         "sluice-equal: FAIL: after another process",
     ),
     (
-        "burst-unseen",
+        "waiting-unseen",
         "ranks_queued(&sluice->ranks, client->rank) > client->queued ||",
         "",
         "sluice-equal: FAIL: beside processes that read much",
