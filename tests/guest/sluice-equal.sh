@@ -32,23 +32,35 @@ both() {
 	wait $deep
 }
 
-# comers BYTES COUNT: processes that come one after the other, eight at a time, and read a little each.
+# comers NUMBER BYTES COUNT: so many processes at a time, which come one after the other and read COUNT times BYTES each.
 comers() {
-	for i in 1 2 3 4 5 6 7 8; do
+	for i in $(seq "$1"); do
 		while [ -e /tmp/come ]; do
-			dd if="$DEV" of=/dev/null bs="$1" count="$2" skip=$((i * 100)) iflag=direct status=none
+			dd if="$DEV" of=/dev/null bs="$2" count="$3" skip=$((i * 100)) iflag=direct status=none
 		done &
 	done
 }
 
-# beside BYTES COUNT FIO_OPTION…: a reader with these options beside such.
+# beside NUMBER BYTES COUNT FIO_OPTION…: a reader with these options beside such.
 beside() {
 	touch /tmp/come
-	comers "$1" "$2"
-	shift 2
+	comers "$1" "$2" "$3"
+	shift 3
 	job reader "$@"
 	rm /tmp/come
 	wait
+}
+
+# looks SECONDS: in how many of twenty looks, after so long, a process is served before others.
+looks() {
+	sleep "$1"
+	seen=0
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		sleep 0.05
+		! awk '$9 == 1 { light = 1 } END { exit !light }' "/sys/kernel/debug/block/${DEV#/dev/}/sched/clients" ||
+			seen=$((seen + 1))
+	done
+	echo "light in $seen looks"
 }
 
 # copy: what is copied in 2.5 s, beside what began 2 s before.
@@ -95,14 +107,21 @@ sum=$(($(iops deep) + $(iops light)))
 [ "$(p99 light)" -le $most ] || fail "the p99 of a reader at depth 1 is $(p99 light) us, more than $most"
 [ "$sum" -ge $((alone * 95 / 100)) ] || fail "both readers do $sum reads, the deep one alone $alone"
 
+# Looking for the limit anew takes some of a second.
+time=4
 both --thinktime=5000
 [ "$(p99 light)" -le $most ] || fail "the p99 of a reader that thinks is $(p99 light) us, more than $most"
 [ "$(iops deep)" -ge $((alone * 90 / 100)) ] || fail "beside it the deep reader does $(iops deep) reads, alone $alone"
 
 # A process that comes after another one is alone: there is none to be served before.
+time=2
 job first --iodepth=32
 time=1
-job next --iodepth=32
+job next --iodepth=32 &
+next=$!
+looks 0
+wait $next
+[ $seen -eq 0 ] || fail "after another process a reader that is alone counts as light"
 [ "$(iops next)" -ge $((alone * 97 / 100)) ] || fail "after another process a reader does $(iops next) reads, not $alone"
 
 # Sixteen threads of a process, for eight tags.
@@ -118,8 +137,16 @@ wait $threads
 echo "$tags" >"$Q/nr_requests"
 [ "$(iops light)" -ge $((few / 2)) ] || fail "beside threads that wait for tags a reader does $(iops light) reads, not $few"
 
-beside 4k 64 --iodepth=32
+beside 8 4k 64 --iodepth=32
 [ "$(iops reader)" -ge $((alone * 5 / 100)) ] || fail "beside processes that come and go a reader does $(iops reader) of $alone"
 # Each asks for 64 MiB at once, which take the link 120 ms or more: a light reader doesn't wait for one of them.
-beside 64M 1 --iodepth=1
+beside 8 64M 1 --iodepth=1
 [ "$(p99 reader)" -le 120000 ] || fail "beside processes that read much at once the p99 of a reader is $(p99 reader) us"
+
+# All that one of these asks for waits, and nothing comes meanwhile: there is another process all the same.
+echo 1024 >"$Q/nr_requests"
+beside 1 64M 1 --iodepth=1 --runtime=2 &
+beside=$!
+looks 1
+wait $beside
+[ $seen -ge 10 ] || fail "beside requests that all wait a reader counts as light in $seen looks of 20"
