@@ -63,13 +63,13 @@ looks() {
 	echo "light in $seen looks"
 }
 
-# copy: what is copied in 2.5 s, beside what began 2 s before.
+# copy: what is copied in 3.5 s, beside what began 2 s before.
 copy() {
 	dd if=/dev/zero of=/tmp/mnt/copy bs=1M count=100000 status=none &
 	copy=$!
 	sleep 2
 	before=$(stat -c %s /tmp/mnt/copy)
-	sleep 2.5
+	sleep 3.5
 	copied=$(($(stat -c %s /tmp/mnt/copy) - before))
 	learned=$(cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/learned")
 	kill $copy
@@ -89,6 +89,7 @@ case $learned in *"later 0"*) ;; *) fail "what a copy alone writes is kept back:
 time=4
 job light --iodepth=1
 most=$((3 * $(p99 light) + 2 * 131072 * 2500 / (copied_alone / 1000)))
+time=5
 job light --iodepth=1 --thinktime=5000 &
 light=$!
 copy
