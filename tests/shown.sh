@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034  # DEV and Q are for the commands
+# Before the commands of a page: a machine as the pages assume it. The modules are installed as make install does it,
+# ./sluice and iolat are there, and what is not in the guest is a program that does nothing.
+. ./lib.sh
+
+installed=/lib/modules/$(uname -r)/updates/sluice
+mkdir -p "$installed"
+cp /job/*.ko "$installed"
+depmod
+# What ends at Ctrl-C alone ends after some seconds here.
+if [ -e iolat ]; then
+	cp iolat /usr/sbin
+fi
+iolat() {
+	timeout --preserve-status -s INT 3 /usr/sbin/iolat "$@"
+}
+if [ -e sluice ]; then
+	chmod +x sluice lab/with.sh
+	mv sluice launcher
+	cat >sluice <<'END'
+#!/bin/sh
+case $1 in
+explain) exec timeout --preserve-status -s INT 5 ./launcher "$@" ;;
+esac
+exec ./launcher "$@"
+END
+	chmod +x sluice
+fi
+PATH=/stubs:$PATH
+mkdir /stubs
+for program in pg_dump psql rsync ssh systemctl updatedb; do
+	echo '#!/bin/sh' >/stubs/$program
+done
+echo 'pgrep -o sleep' >>/stubs/psql # the process of a backend
+chmod +x /stubs/*
+cp /stubs/updatedb database
+
+# machine: a disk sda with a file system for /srv, /home and /backup, the cgroups of a systemd host, and processes to name.
+machine() {
+	modprobe sd_mod
+	modprobe scsi_debug dev_size_mb=300 delay=1
+	for _ in $(seq 500); do
+		[ ! -b /dev/sda ] || break
+		sleep 0.01
+	done
+	mkfs.ext4 -q /dev/sda
+	mkdir /mnt/data
+	mount /dev/sda /mnt/data
+	for folder in srv home backup var/lib/postgresql; do
+		mkdir -p "/mnt/data/$folder" "/$folder"
+		mount --bind "/mnt/data/$folder" "/$folder"
+	done
+	dd if=/dev/urandom of=/home/file bs=64k count=16 status=none
+	mkdir -p "$G"/system.slice/backup.service "$G"/system.slice/database.service
+	echo postgres:x:105:105::/var/lib/postgresql:/bin/sh >>/etc/passwd
+	cp "$(command -v sleep)" /stubs/indexer
+	indexer 1000 &
+	setpriv --reuid=postgres --clear-groups sleep 1000 &
+	DEV=/dev/sda Q=/sys/block/sda/queue
+}
