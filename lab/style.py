@@ -36,7 +36,7 @@ SETTINGS = (
 )
 # Pages for people. The claims' page is not here: it is generated from the experiments, and each line is a list of
 # conditions.
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "man/*", ":!docs/claims.md")
+PAGES = ("README.md", ":(glob)*/**/README.md", "CONTRIBUTING.md", "docs/*.md", "man/*", ":!docs/claims.md")
 # Sources with comments and messages for people, but for those that list the words.
 SAID = ("*.[ch]", "*.py", "*.sh", "*.toml", ":!lab/prose.py", ":!tests/test_prose.py", ":!tests/test_claims.py")
 Checker = Callable[[Sequence[str]], None]
