@@ -20,7 +20,7 @@ from rich.console import Console
 from lab import analysis, cache, description, image, modules, plan, report, result, study
 from lab.description import Experiment
 from lab.errors import UsageError
-from lab.figure import Overview, Table, number, picture
+from lab.figure import Overview, Table, number
 from lab.result import NOT_JUDGED, Cell, Claim, Result
 from lab.schedulers import SCHEDULERS
 
@@ -179,10 +179,12 @@ def _with_blocks(text: str, found: dict[str, Result]) -> str:
 
 def _picture(name: str, found: Result) -> str:
     """The opening drawing of an experiment's report, as a file; UsageError if it has none."""
+    from lab import chart
+
     openings = [panel for figure in report.figures(found) if figure.opening for panel in figure.panels]
     if not openings or not isinstance(openings[0], Overview):
         raise UsageError(f"the report of {name} has no opening drawing", f"./sluice report results/{name}")
-    return picture(openings[0], STYLE.read_text(encoding="utf-8"), f"Measured with {_stamp(name, found)}.")
+    return chart.picture(openings[0], STYLE.read_text(encoding="utf-8"), f"Measured with {_stamp(name, found)}.")
 
 
 def _stamp(name: str, found: Result) -> str:

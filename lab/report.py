@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from lab import analysis, result, sweep
-from lab.figure import Figure, Table, number, svg
+from lab.figure import Figure, Table, number
 from lab.iolat import STAGES
 from lab.result import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, Cell, Claim, Job, Result
 
@@ -138,6 +138,8 @@ def stages(cells: Iterable[Cell]) -> list[Figure]:
 
 def html(found: Result, drawn: Sequence[Figure]) -> str:
     """The self-contained page: without scripts, and without links to anything that it needs."""
+    from lab import chart  # matplotlib, which takes half a second to load
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -146,7 +148,7 @@ def html(found: Result, drawn: Sequence[Figure]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
-    environment.filters["svg"] = svg
+    environment.filters["svg"] = chart.svg
     environment.filters["measured"] = measured
     environment.filters["between"] = between
     return environment.get_template("report.html.j2").render(

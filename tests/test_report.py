@@ -3,6 +3,7 @@
 
 import csv
 import io
+import itertools
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from samples import CPU, SIDES, cells, job, judged, result
 
-from lab import analysis, figure, fio, report
+from lab import analysis, chart, figure, fio, report
 from lab.figure import Bar, Bars, Column, Line, Lines, Overview
 from lab.result import Claim, Result, write
 
@@ -70,10 +71,13 @@ def test_the_page_opens_with_one_picture() -> None:
 
 
 def test_a_bar_far_beyond_the_reference_is_cut() -> None:
-    column = Column("p99", "less is better", (figure.CUT + 1.0, figure.CUT - 1.0), 1.0)
-    drawn = figure.svg(Overview("x", ("long", "short"), (column,), "alone"))
-    assert drawn.count('class="cut"') == 1
-    assert "alone 1.00" in drawn
+    def gaps(longest: float) -> int:
+        column = Column("p99", "less is better", (longest, 1.0), 1.0)
+        drawn = chart.svg(Overview("x", ("long", "short"), (column,), "alone"))
+        assert "alone 1.00" in drawn
+        return drawn.count("stroke: var(--page)")
+
+    assert [gaps(figure.CUT - 1.0), gaps(figure.CUT + 1.0)] == [0, 1]
 
 
 def test_the_page_has_the_machine_and_shows_every_figure() -> None:
@@ -144,14 +148,15 @@ def test_all_text_is_escaped() -> None:
     ],
 )
 def test_drawings_are_well_formed_and_stay_inside(panel: Bars | Lines | Overview) -> None:
-    drawn = ElementTree.fromstring(figure.svg(panel))
-    _, _, width, height = map(float, drawn.attrib["viewBox"].split())
-    for element in drawn.iter():
-        for name in ("x", "x1", "x2"):
-            assert 0 <= float(element.attrib.get(name, 0)) <= width
-        for name in ("y", "y1", "y2"):
-            assert 0 <= float(element.attrib.get(name, 0)) <= height
-    assert "nan" not in figure.svg(panel)
+    text = chart.svg(panel)
+    for drawn in ElementTree.fromstring(f"<div>{text}</div>").iter("svg"):
+        _, _, width, height = map(float, drawn.attrib["viewBox"].split())
+        for element in drawn.iter():
+            assert 0 <= float(element.attrib.get("x", 0)) <= width
+            assert 0 <= float(element.attrib.get("y", 0)) <= height
+    assert "nan" not in text
+    assert not re.findall(r"(?:fill|stroke): #|font-family", re.sub("<use[^>]*>", "", text))
+    assert chart.svg(panel) == text
 
 
 @pytest.mark.parametrize(
@@ -191,15 +196,15 @@ def test_the_terminal_cuts_nothing_at_100_columns() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-def test_a_legend_is_beside_the_unit_or_below_it(count: int) -> None:
-    """The text of a panel's last two rows doesn't overlap, however many lines there are."""
+def test_a_legend_overlaps_nothing(count: int) -> None:
+    """Texts at one height follow each other with room between, however many lines there are."""
     lines = tuple(Line(f"workload-{number}", ((0.0, 1.0), (1.0, 2.0))) for number in range(count))
-    drawn = ElementTree.fromstring(figure.svg(Lines("legend", "log2 of N", "MB/s", lines)))
-    texts = {node.text: node for node in drawn.iter("text")}
-    unit, first = texts["log2 of N"], texts["workload-0"]
-    end = float(unit.attrib["x"]) + len("log2 of N") * figure.CHARACTER
-    assert unit.attrib["y"] != first.attrib["y"] or float(first.attrib["x"]) - figure.SAMPLE >= end - figure.CHARACTER
-    assert float(first.attrib["y"]) <= float(drawn.attrib["viewBox"].split()[-1])
+    drawn = ElementTree.fromstring(chart.svg(Lines("legend", "log2 of N", "MB/s", lines)))
+    texts = [(node.text or "", float(node.attrib["x"]), float(node.attrib["y"])) for node in drawn.iter("text")]
+    below = sorted((y, x, text) for text, x, y in texts if text.startswith(("workload", "log2")))
+    assert len(below) == count + 1
+    for (height, x, text), (other, following, _) in itertools.pairwise(below):
+        assert other - height > 10 or (other == height and following - x > 6 * len(text))
 
 
 def test_the_csv_has_a_line_for_every_job() -> None:

@@ -31,7 +31,7 @@ LABS = ("make ", *(f"./sluice {name}" for name in ("list", "run", "scheduler", "
 ELSEWHERE = {
     "apt-get install": "the tests of ./sluice and .ci/run install packages",
     "make -C bpf install": "tests/test_iolat.py",
-    "jq ": "the guest has none; the JSON is that of the command before it",
+    "jq ": "tests/test_iolat_guest.py",
     "make install": "tests/test_door.py builds and installs the modules",
     "./sluice wrr": "tests/guest/wrr-command.sh, on a controller with weighted round robin",
     "echo wrr > /sys/block/nvme1n1": "the same",
