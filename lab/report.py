@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from lab import analysis, result, sweep
-from lab.figure import Figure, Table, number
+from lab.figure import CUT, Column, Figure, Overview, Table, number
 from lab.iolat import STAGES
 from lab.result import FAILS, HOLDS, NOT_JUDGED, UNDECIDED, Cell, Claim, Job, Result
 
@@ -136,6 +136,30 @@ def stages(cells: Iterable[Cell]) -> list[Figure]:
     return [Figure("stages", "Where the time goes", text, (table,))]
 
 
+def margins(claims: Iterable[Claim]) -> list[Figure]:
+    """A drawing of how many times each claim keeps its limit, for a page without another opening; nothing if none does.
+
+    Claims without a figure, or whose figure or limit is 0, are left out.
+    """
+    rows = []
+    for claim in claims:
+        sense, _, limit = claim.limit.partition(" ")
+        if claim.measured and float(limit or 0):
+            part = claim.measured / float(limit)
+            rows.append((claim, part if sense in (">", "≥") else 1 / part))
+    if not rows:
+        return []
+    names, values = tuple(claim.id for claim, _ in rows), tuple(value for _, value in rows)
+    failing = frozenset(row for row, (claim, _) in enumerate(rows) if claim.state == FAILS)
+    column = Column("Times its limit", "more is better", values, 1.0)
+    title = "How far the claims are from their limits"
+    text = (
+        "A bar that ends before the dashed line is a claim whose figure is beyond its limit; those that fail are "
+        f"marked. A bar with a gap is cut at {CUT} times the limit."
+    )
+    return [Figure("opening", title, text, (Overview(title, names, (column,), "limit", failing),), opening=True)]
+
+
 def html(found: Result, drawn: Sequence[Figure]) -> str:
     """The self-contained page: without scripts, and without links to anything that it needs."""
     from lab import chart  # matplotlib, which takes half a second to load
@@ -153,7 +177,8 @@ def html(found: Result, drawn: Sequence[Figure]) -> str:
     environment.filters["between"] = between
     return environment.get_template("report.html.j2").render(
         result=found,
-        figures=drawn,
+        openings=[figure for figure in drawn if figure.opening] or margins(found.claims),
+        figures=[figure for figure in drawn if not figure.opening],
         devices=devices(found.cells),
         settings=settings(found.cells),
         limits=LIMITS,

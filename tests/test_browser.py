@@ -9,6 +9,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from test_report import mixed, page
 
 from lab import book, toolbox
@@ -19,8 +20,8 @@ PACKAGES = ("chromium-headless-shell", "fonts-dejavu-core")
 PHONE, DESK = 390, 1280
 SMALLEST = 9.5
 CONTRAST = 4.5
-# What is measured: how much wider the page is than the window, and each text's size on the screen and its contrast with
-# what is behind it.
+# What is measured: how much wider the page is than the window, each text's size on the screen, its contrast with what
+# is behind it, and whether it leaves its drawing.
 MEASURE = """<script>
 function rgba(colour) { return colour.match(/[\\d.]+/g).map(Number); }
 function light(colour) {
@@ -44,7 +45,8 @@ addEventListener("load", () => {
     const style = getComputedStyle(node), drawn = node.closest("svg");
     const [one, two] = [drawn ? style.fill : style.color, behind(node)].map(light).sort((a, b) => b - a);
     const size = parseFloat(style.fontSize) * (drawn ? node.getScreenCTM().d : 1);
-    texts.push({ text, size, contrast: (one + 0.05) / (two + 0.05) });
+    const cut = drawn && node.getBoundingClientRect().right > drawn.getBoundingClientRect().right + 1;
+    texts.push({ text, size, cut, contrast: (one + 0.05) / (two + 0.05) });
   }
   const measured = { wider: document.scrollingElement.scrollWidth - innerWidth, texts };
   document.body.innerHTML = "<pre id=measured></pre>";
@@ -57,7 +59,8 @@ addEventListener("load", () => {
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the report's page and the site, each page with the script that measures it."""
     folder = tmp_path_factory.mktemp("pages")
-    (folder / "report.html").write_text(page(mixed()) + MEASURE, encoding="utf-8")
+    for name, found in (("report.html", mixed()), ("claims.html", replace(mixed(), experiment="wrr-share", cells=()))):
+        (folder / name).write_text(page(found) + MEASURE, encoding="utf-8")
     site = book.build().parent
     for name in ("tutorial.html", "sluice.html"):
         (folder / name).write_text((site / name).read_text(encoding="utf-8") + MEASURE, encoding="utf-8")
@@ -68,7 +71,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, DESK])
-@pytest.mark.parametrize("name", ["report.html", "tutorial.html", "sluice.html"])
+@pytest.mark.parametrize("name", ["report.html", "claims.html", "tutorial.html", "sluice.html"])
 def test_a_page_fits_and_can_be_read(pages: Path, name: str, width: int, dark: bool) -> None:
     root = toolbox.make(PACKAGES, "Browser: Debian 13 with Chromium")
     box = toolbox.Sandbox(ro={"/tmp/pages": pages, str(book.build().parent): book.build().parent}, root=root)
@@ -79,5 +82,6 @@ def test_a_page_fits_and_can_be_read(pages: Path, name: str, width: int, dark: b
     measured = json.loads(unescape(found[1]))
     assert measured["wider"] <= 0
     assert len(measured["texts"]) > 50
+    assert not [text for text in measured["texts"] if text["cut"]]
     assert not [text for text in measured["texts"] if text["size"] < SMALLEST]
     assert not [text for text in measured["texts"] if text["contrast"] < CONTRAST]

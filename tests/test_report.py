@@ -65,9 +65,26 @@ def test_the_page_stands_alone() -> None:
 
 def test_the_page_opens_with_one_picture() -> None:
     text = page(mixed())
-    assert text.index('class="overview"') < text.index("The machine")
+    assert text.index('class="overview"') < text.index("12 of 13 claims hold") < text.index("Claims</h2>")
     assert text.count('id="opening"') == 1
     assert "of its speed, and its p99" in text
+
+
+def test_a_page_without_a_picture_of_its_own_opens_with_its_claims() -> None:
+    (drawn,) = report.margins(
+        [
+            Claim("far", "x", 6.0, "holds", limit="≥ 3"),
+            Claim("short", "x", 2.0, "fails", limit="≤ 1"),
+            Claim("not-judged", "x", None, "not judged", limit="≥ 1"),
+            Claim("none-lost", "x", 0.0, "holds", limit="≤ 1"),
+        ]
+    )
+    (overview,) = drawn.panels
+    assert isinstance(overview, Overview)
+    assert (overview.rows, overview.measures[0].values, overview.ours) == (("far", "short"), (2.0, 0.5), frozenset({1}))
+    assert report.margins([]) == []
+    text = page(replace(mixed(), experiment="wrr-share", cells=()))
+    assert text.index('class="overview"') < text.index("12 of 13 claims hold")
 
 
 def test_a_bar_far_beyond_the_reference_is_cut() -> None:
@@ -82,7 +99,7 @@ def test_a_bar_far_beyond_the_reference_is_cut() -> None:
 
 def test_the_page_has_the_machine_and_shows_every_figure() -> None:
     text = page(mixed())
-    assert text.index("The machine") < text.index("Claims") < text.index("Every mix on ssd")
+    assert text.index("Claims</h2>") < text.index("Every mix on ssd") < text.index("The machine")
     for part in ("(Fig 2)", "(Fig 3)", "(Fig 4)", "(Fig 5)", "(Table III)", "(Table IV)", "59,568", "0.532", "1.41"):
         assert part in text
     assert "prefers-color-scheme: dark" in text
