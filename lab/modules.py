@@ -92,6 +92,6 @@ def _root(kernel: kernels.Unpacked) -> Path:
 
 
 def _sources() -> list[bytes]:
-    """The names and contents of all files under kernel/."""
-    files = sorted(path for path in SOURCES.rglob("*") if path.is_file())
+    """The names and contents of all files under kernel/ but the pages."""
+    files = sorted(path for path in SOURCES.rglob("*") if path.is_file() and path.suffix != ".md")
     return [part for path in files for part in (str(path.relative_to(SOURCES)).encode(), path.read_bytes())]

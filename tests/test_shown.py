@@ -2,7 +2,8 @@
 """Every command that README and the pages of docs/ show: the lab's are well formed, the others run in a guest.
 
 A command is a line of an indented block that begins with a prompt: `$`, `#`, or `sluice#` in a guest of ./sluice shell.
-The lines below it, up to the next command, are what it prints; … stands for lines that are left out.
+The lines below it, up to the next command, are what it prints; … stands for lines that are left out. A block that
+begins with a licence is a file.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ LABS = ("make ", *(f"./sluice {name}" for name in ("list", "run", "scheduler", "
 # Commands that are not run here, by how they begin, and why.
 ELSEWHERE = {
     "apt-get install": "the tests of ./sluice and .ci/run install packages",
+    "./sluice run youngest": "tests/test_guide.py",
     "make -C bpf install": "tests/test_iolat.py",
     "jq ": "tests/test_iolat_guest.py",
     "make install": "tests/test_door.py builds and installs the modules",
@@ -82,8 +84,11 @@ def shown(text: str) -> list[Shown]:
     """The commands of a page. Lines that end in a backslash and here-documents go on."""
     found: list[Shown] = []
     lines = iter(enumerate(text.splitlines(), 1))
-    inside = False
+    inside = in_file = False
     for number, line in lines:
+        in_file = (in_file or "SPDX-License-Identifier" in line) and not line[:4].strip()
+        if in_file:
+            continue
         if match := COMMAND.fullmatch(line):
             parts = [match[2]]
             while parts[-1].endswith("\\"):
@@ -111,10 +116,15 @@ def pages() -> dict[str, list[Shown]]:
 
 def on_machine(commands: list[Shown]) -> list[Shown]:
     """The commands that a guest can run."""
-    return [one for one in commands if not one.is_labs and not one.text.startswith(tuple(ELSEWHERE))]
+    return [one for one in commands if not one.is_labs and here(one)]
 
 
-ON_HOST = [(page, one) for page, commands in pages().items() for one in commands if one.is_labs]
+def here(one: Shown) -> bool:
+    """Whether a command is run by this file."""
+    return not one.text.startswith(tuple(ELSEWHERE))
+
+
+ON_HOST = [(page, one) for page, commands in pages().items() for one in commands if one.is_labs and here(one)]
 
 
 @pytest.mark.parametrize(("page", "one"), ON_HOST, ids=[f"{page}:{one.line}" for page, one in ON_HOST])
