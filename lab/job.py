@@ -239,11 +239,15 @@ def unpack(path: Path) -> dict[str, bytes]:
         return {info.name.removeprefix("./"): handle.read() for info, handle in members if handle}
 
 
+# Before the panic the kernel prints the stack of each task that is stuck.
+HUNG = " blocked for more than "
+
+
 def crash(console: str, log: str) -> LabError:
     """The error for a guest that ended by itself, from its console and QEMU's own messages."""
     lines = console.splitlines()
-    first = next((n for n, text in enumerate(lines) if _is_crash(text)), max(0, len(lines) - 20))
-    detail = "\n".join([*lines[first : first + 40], log]).rstrip()
+    first = next((n for n, text in enumerate(lines) if _is_crash(text) or HUNG in text), max(0, len(lines) - 20))
+    detail = "\n".join([*lines[first : first + 200], log]).rstrip()
     if "Out of memory" in console:
         return GuestOutOfMemory("the guest ran out of memory", "a smaller job: less data, fewer processes", detail)
     what = next((text for text in lines[first:] if _is_crash(text)), "it ended without a word")

@@ -41,6 +41,13 @@ def test_a_crash_is_named_by_its_first_line(log: str, kind: type[LabError], what
     assert error.detail.splitlines()[0].endswith(what.split(": ", 1)[-1]) or kind is GuestOutOfMemory
 
 
+def test_a_hang_shows_which_task_is_stuck_and_where() -> None:
+    stuck = "INFO: task dd:231 blocked for more than 300 seconds.\n  schedule+0x1/0x2\n"
+    error = job.crash(f"all well\n{stuck}Kernel panic - not syncing: hung_task: blocked tasks\n", "")
+    assert error.what == "the guest crashed: Kernel panic - not syncing: hung_task: blocked tasks"
+    assert error.detail.startswith(stuck)
+
+
 def test_a_crash_without_a_word_shows_what_qemu_said() -> None:
     assert "cannot set up guest memory" in job.crash("", "qemu: cannot set up guest memory").detail
 
