@@ -33,6 +33,7 @@ JOBS = {
     "burst.sh": ("reader", "burst"),
     "wrr.sh": (),
     "copy.sh": ("log", "reads"),
+    "desktop.sh": ("editor",),
     "demand.sh": ("deep", "light", "thinking", "logging"),
 }
 READINGS = {
@@ -41,6 +42,7 @@ READINGS = {
     "cost.sh": ("tokens", "charged"),
     "token.sh": ("paid",),
     "copy.sh": ("neighbour",),
+    "desktop.sh": ("start", "start-worst", "frames", "frame-late", "copied", "built"),
     "wrr.sh": ("high", "medium", "low", "foreground", "background", "compute"),
 }
 DEVICES = ("ssd", "hdd", "emmc", "nvme", "null_blk")
