@@ -137,9 +137,9 @@ def stages(cells: Iterable[Cell]) -> list[Figure]:
 
 
 def margins(claims: Iterable[Claim]) -> list[Figure]:
-    """A drawing of how many times each claim keeps its limit, for a page without another opening; nothing if none does.
+    """A drawing of how many times each claim keeps its limit, for a page without another opening.
 
-    Claims without a figure, or whose figure or limit is 0, are left out.
+    Claims without a figure, or whose figure or limit is 0, are left out; nothing if that leaves none.
     """
     rows = []
     for claim in claims:
@@ -155,7 +155,7 @@ def margins(claims: Iterable[Claim]) -> list[Figure]:
     title = "How far the claims are from their limits"
     text = (
         "A bar that ends before the dashed line is a claim whose figure is beyond its limit; those that fail are "
-        f"marked. A bar with a gap is cut at {CUT} times the limit."
+        f"marked. A bar with a gap goes on, beyond {CUT} times the limit."
     )
     return [Figure("opening", title, text, (Overview(title, names, (column,), "limit", failing),), opening=True)]
 
