@@ -627,13 +627,19 @@ BUGS = (
         "sluice_nr_tags(data) * 8",
         "wrr-tags",
     ),
-    Bug(
-        "one-queue-is-enough",
-        "wrr",
-        "kernel/elevator/wrr.c",
-        "\tblk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);\n",
-        "",
-        "elevator-queues: a read waits for ever",
+    *(
+        Bug(
+            f"one-queue-is-enough-{part}",
+            part,
+            "kernel/compat/elevator.h",
+            "blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);",
+            "",
+            test,
+        )
+        for part, test in (
+            ("wrr", "elevator-queues: a read waits for ever"),
+            ("split-noop", "split-refused: a commit waits for ever"),
+        )
     ),
     *(
         Bug(name, "simdisk", f"kernel/simdisk/{file}", right, wrong, f"simdisk-{test}")

@@ -319,13 +319,17 @@ static inline void sluice_enable_wbt(struct request_queue *q, struct elevator_qu
  *      eq->elevator_data; on an error it has undone what it did
  *
  * Called with the queue frozen and the scheduler tags allocated; q->elevator is
- * set after @fn. Since 6.17 and 6.16.4 the core allocates and frees the
+ * set after @fn. The kernel leaves the flag that running one hardware queue is
+ * enough after a scheduler that set it: the others would not be run, under this
+ * elevator or, if @fn fails, under none. So it is cleared first, and set at @fn's
+ * end if need be. Since 6.17 and 6.16.4 the core allocates and frees the
  * elevator_queue (49811586be37 "block: move elevator queue allocation logic into
  * blk_mq_init_sched"); before, each elevator did.
  */
 #define SLUICE_INIT_SCHED(wrapper, fn)                                                     \
 	static int wrapper(struct request_queue *q, struct sluice_init_arg *wrapper##_arg) \
 	{                                                                                  \
+		blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);                              \
 		return sluice_init_sched(q, wrapper##_arg, fn);                            \
 	}
 

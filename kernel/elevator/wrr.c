@@ -105,8 +105,6 @@ static void wrr_finish_request(struct request *rq)
 
 static int wrr_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
-	/* mq-deadline leaves it set, but here every hardware queue has requests of its own. */
-	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
 	sluice_may_limit_tags(q);
 	return 0;
 }
