@@ -137,7 +137,7 @@ def look(name: str, root: Path = Path("/")) -> Look:
         float(_text(root / "proc/uptime").split()[0]),
         name,
         int(_text(root / "sys/block" / name / "queue/iosched/low_share")),
-        int(re.findall(r"^later (\d+)$", _text(sched / "learned"), re.MULTILINE)[0]),
+        int(re.findall(r"^later (\d+)$", _text(sched / "writeback"), re.MULTILINE)[0]),
         int(_text(root / "sys/block" / name / "stat").split()[9]),
         tuple(_ranks(_text(sched / "state"))),
         clients,

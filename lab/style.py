@@ -20,7 +20,7 @@ NOT_HERE = "FILE_PATH_CHANGES,LINUX_VERSION_CODE,CONSTANT_COMPARISON"
 # Tracepoints have their own layout, which neither checkpatch nor clang-format knows.
 TRACE = "*-trace.h"
 # The split framework, lowest layer first: a layer's header, and the files that are in it. Each uses the layers below
-# it and none above. The models (causes.c, cost.c) are below all of them; a policy uses split.h alone.
+# it and none above. The models (causes.c, cost.c, learn.c) are below all of them; a policy uses split.h alone.
 LAYERS = {
     "account.h": ("account.c", "proxy.c"),
     "device.h": ("device.c", "costs.c"),

@@ -660,12 +660,12 @@ BUGS = (
     *(Bug(name, "afq", "kernel/split/afq.c", right, wrong, test) for name, right, wrong, test in AFQ),
     *(Bug(name, "sluice", "kernel/split/sluice.c", right, wrong, test) for name, right, wrong, test in SLUICE),
     Bug(
-        "slowness-not-learned",
+        "costs-not-learned",
         "afq",
-        "kernel/split/pace.h",
-        "\tpace->deep_written += cost;\n",
-        "",
-        "afq-burst: FAIL: the device is said",
+        "kernel/split/costs.c",
+        "\tsplit_costs_use(device, &costs);\n}",
+        "}",
+        "afq-burst: FAIL: the drive is said",
     ),
     *(Bug(name, "split-token", "kernel/split/token.c", right, wrong, test) for name, right, wrong, test in TOKEN),
     *(

@@ -57,7 +57,7 @@
  */
 #include "../elevator/request-set.h"
 #include "calls.h"
-#include "pace.h"
+#include "guess.h"
 #include "stride.h"
 
 #include <linux/bitops.h>
@@ -234,7 +234,6 @@ enum afq_state {
 	AFQ_OUTSIDE, /* not ordered by the policy, or not inserted */
 	AFQ_WAITING, /* in its client's list */
 	AFQ_ISSUED, /* inside the device, with its client and cost above */
-	AFQ_WRITTEN, /* the same, but writeback, which the policy doesn't order */
 };
 
 #define AFQ_STATE_BITS 2
@@ -285,7 +284,7 @@ struct afq_client {
 	unsigned int queued;
 	unsigned int issued;
 	struct held_calls calls;
-	struct pace_guess guess;
+	struct guess guess;
 	bool bursts;
 	struct list_head writer;
 	unsigned int inside;
@@ -340,10 +339,10 @@ struct afq_drain {
  * @done: costs of what the device has done since @since_ns
  * @since_ns: a time
  * @best: the rate that it can do, normalised bytes a second
+ * @costs_changed: see split_costs_changed(), when @best was begun
  * @alone: a read that has been the only request inside since it went, or NULL
  * @alone_began_ns: when that was
  * @alone_ns: mean time of such reads
- * @pace: how long the device takes for writeback
  * @others: jiffies when RT or BE was last active
  * @went: jiffies when a class was last served from a line, or began to wait in an empty one
  * @cost: what split_dispatch() has charged so far
@@ -384,10 +383,10 @@ struct afq_data {
 	u64 done;
 	u64 since_ns;
 	u64 best;
+	unsigned int costs_changed;
 	const struct request *alone;
 	u64 alone_began_ns;
 	u64 alone_ns;
-	struct pace pace;
 	unsigned long others;
 	unsigned long went[RQ_CLASSES][AFQ_PLACES];
 	u64 cost;
@@ -556,7 +555,7 @@ static void afq_meet(struct afq_data *afq, struct afq_client *client, struct spl
 	client->inside_ns = 0;
 	client->outside_ns = 0;
 	client->ahead_of = false;
-	client->guess = (struct pace_guess){ 0 };
+	client->guess = (struct guess){ 0 };
 	client->bursts = false;
 	client->seeks = 0;
 	client->left_ns = 0;
@@ -652,13 +651,13 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 /* How long the device takes for so much cost. */
 static u64 afq_ns(const struct afq_data *afq, u64 cost)
 {
-	return pace_ns(&afq->pace, afq->device, cost);
+	return split_cost_ns(afq->device, cost);
 }
 
 /* How long it will take for a client's dirty data, by what its last writeback did cost. */
 static u64 afq_dirty_ns(const struct afq_data *afq, const struct afq_client *client, u64 cost)
 {
-	return afq_ns(afq, pace_guess(&client->guess, cost));
+	return afq_ns(afq, guess_cost(&client->guess, cost));
 }
 
 static u64 afq_max_lag_ns(const struct afq_data *afq)
@@ -936,7 +935,7 @@ static void afq_settle(void *data, struct split_account *account, u64 cost)
 	spin_lock_irqsave(&afq->lock, flags);
 	client = afq_client(afq, account);
 	stride_settle(afq_stride(afq, client), &client->stride, cost);
-	pace_settle(&client->guess, cost);
+	guess_settle(&client->guess, cost);
 	afq_note_dirty(afq, client);
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
@@ -949,7 +948,7 @@ static void afq_bill(struct afq_data *afq, struct split_account *account, u64 co
 	client->paid = jiffies;
 	client->charged += cost;
 	if (afq->writes_back)
-		pace_charge(&client->guess, cost);
+		guess_charge(&client->guess, cost);
 	stride_charge(afq_stride(afq, client), &client->stride, cost);
 }
 
@@ -1119,7 +1118,6 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	u64 now = ktime_get_ns(), passed = now - afq->since_ns, taken;
 
 	afq->done += afq_cost_of(rq);
-	pace_other(&afq->pace, afq_cost_of(rq));
 	if (rq == afq->alone) {
 		taken = min(now - afq->alone_began_ns, AFQ_RATE_NS);
 		afq->alone_ns = afq->alone_ns ? afq->alone_ns - (afq->alone_ns >> AFQ_MEAN_SHIFT) +
@@ -1129,6 +1127,10 @@ static void afq_note_done(struct afq_data *afq, const struct request *rq)
 	}
 	if (passed < AFQ_RATE_NS)
 		return;
+	if (afq->costs_changed != split_costs_changed(afq->device)) {
+		afq->costs_changed = split_costs_changed(afq->device);
+		afq->best = 0;
+	}
 	afq->best -= afq->best / AFQ_RATE_FORGET;
 	afq->best = max(afq->best, mul_u64_u64_div_u64(afq->done, NSEC_PER_SEC, passed));
 	afq->done = 0;
@@ -1270,10 +1272,6 @@ static struct request *afq_take_first(struct afq_data *afq, struct list_head *li
 		return NULL;
 	afq->writes_back = list == &afq->writes;
 	afq_pay(afq, rq);
-	if (afq->writes_back && rq->rq_flags & SLUICE_RQF_SCHED) {
-		afq_put(afq, rq, afq->client, AFQ_WRITTEN, afq->cost);
-		pace_write(&afq->pace, afq_cost_of(rq));
-	}
 	afq->writes_back = false;
 	afq->alone = NULL;
 	WRITE_ONCE(afq->worked, jiffies);
@@ -1421,16 +1419,6 @@ static void afq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	spin_unlock_irqrestore(&afq->lock, flags);
 }
 
-static void afq_note_written(struct afq_data *afq, struct request *rq)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&afq->lock, flags);
-	pace_written(&afq->pace, afq_cost_of(rq));
-	spin_unlock_irqrestore(&afq->lock, flags);
-	rq->elv.priv[1] = NULL;
-}
-
 /* A request left the device, done or not. */
 static void afq_requeue_request(struct request *rq)
 {
@@ -1439,8 +1427,6 @@ static void afq_requeue_request(struct request *rq)
 	unsigned long flags;
 	bool rerun;
 
-	if (afq_state(rq) == AFQ_WRITTEN)
-		afq_note_written(afq, rq);
 	if (afq_state(rq) != AFQ_ISSUED)
 		return;
 	client = afq_client_of(afq, rq);
@@ -1638,7 +1624,6 @@ static void afq_tick(struct timer_list *timer)
 
 	afq_look_at_device(afq);
 	spin_lock_irqsave(&afq->lock, flags);
-	pace_look(&afq->pace, afq->device, atomic_read(&afq->requests) - (int)afq->queued);
 	afq_look(afq);
 	afq_look_at_writers(afq);
 	afq_review(afq);
@@ -1667,7 +1652,6 @@ static void afq_set_defaults(struct afq_data *afq)
 	afq->max_lag_kib = flash ? AFQ_MAX_LAG_FLASH_KIB : AFQ_MAX_LAG_DISK_KIB;
 	afq->starvation_ms = AFQ_STARVATION_MS;
 	afq->burst_ms = flash ? AFQ_BURST_FLASH_MS : AFQ_BURST_DISK_MS;
-	pace_init(&afq->pace);
 }
 
 static void afq_free(struct afq_data *afq)
@@ -1743,7 +1727,7 @@ static void afq_check_books(const struct afq_data *afq)
 
 	WARN_ON_ONCE(!list_empty(&afq->urgent) || !list_empty(&afq->writes) || afq->queued ||
 		     afq->held_calls || !list_empty(&afq->writers) || afq->window ||
-		     afq->pace.writing || atomic_read(&afq->requests));
+		     atomic_read(&afq->requests));
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		const struct afq_client *client = &afq->client[i];
 
@@ -1817,8 +1801,7 @@ static int afq_learned_show(void *data, struct seq_file *m)
 	struct request_queue *q = data;
 	struct afq_data *afq = q->elevator->elevator_data;
 
-	seq_printf(m, "best %llu alone_ns %llu slow_pct %u\n", READ_ONCE(afq->best),
-		   READ_ONCE(afq->alone_ns), pace_pct(&afq->pace));
+	seq_printf(m, "best %llu alone_ns %llu\n", READ_ONCE(afq->best), READ_ONCE(afq->alone_ns));
 	return 0;
 }
 

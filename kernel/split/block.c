@@ -11,14 +11,18 @@
 
 #include <linux/blk-mq.h>
 
-/* Flags, and an enum split_use. */
+/* Flags, an enum split_use, and what it cost when the device got it, in 256 normalised bytes. */
 #define SPLIT_TRACED BIT(0) /* its pages have said what they know */
 #define SPLIT_CHARGED BIT(1)
 #define SPLIT_OWN BIT(2) /* it is of the task that got it, which works for itself */
-#define SPLIT_USE_SHIFT 3
+#define SPLIT_INSIDE BIT(3) /* the device has it, or the driver gave it back */
+#define SPLIT_USE_SHIFT 4
+#define SPLIT_USE_MASK 3U
+#define SPLIT_PRICE_SHIFT 8
+#define SPLIT_PRICE_MAX ((1U << 24) - 1)
 #define SPLIT_TAG_SHIFT 32
 
-static_assert(sizeof(void *) == sizeof(u64));
+static_assert(sizeof(void *) == sizeof(u64) && SPLIT_USES - 1 <= SPLIT_USE_MASK);
 
 static unsigned long split_state(const struct request *rq)
 {
@@ -36,7 +40,8 @@ static u32 split_tag(const struct request *rq)
  */
 static enum split_use split_use(const struct request *rq)
 {
-	return op_is_write(req_op(rq)) ? (u32)split_state(rq) >> SPLIT_USE_SHIFT : SPLIT_READS;
+	return op_is_write(req_op(rq)) ? split_state(rq) >> SPLIT_USE_SHIFT & SPLIT_USE_MASK
+				       : SPLIT_READS;
 }
 
 static void split_set(struct request *rq, u32 tag, enum split_use use, unsigned long flags)
@@ -85,6 +90,8 @@ void split_finish(struct request *rq)
 {
 	u32 tag = split_tag(rq);
 
+	if (split_state(rq) & SPLIT_INSIDE)
+		split_costs_done(rq->q, (u32)split_state(rq) >> SPLIT_PRICE_SHIFT);
 	/* The request holds it. */
 	if (unlikely(!split_is_account(tag) ||
 		     !atomic_add_unless(rcu_dereference_raw(split_accounts[tag])->held, -1, 1)))
@@ -290,8 +297,11 @@ static u32 split_bytes(const struct request *rq)
 	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE ? blk_rq_bytes(rq) : 0;
 }
 
-static u64 split_cost(struct split_device *device, const struct request *rq)
+static u64 split_cost(struct split_device *device, struct request *rq)
 {
+	struct cost_terms terms;
+	unsigned long price;
+	u64 cost;
 	struct cost_io io = {
 		.at = blk_rq_pos(rq) << SECTOR_SHIFT,
 		.bytes = split_bytes(rq),
@@ -299,11 +309,15 @@ static u64 split_cost(struct split_device *device, const struct request *rq)
 		.flush = rq->cmd_flags & (REQ_PREFLUSH | REQ_FUA) || rq->rq_flags & RQF_FLUSH_SEQ,
 	};
 
-	return cost_request(split_model(device), &device->head, &io);
+	cost = cost_request(split_model(device), &device->head, &io, &terms);
+	price = min_t(u64, cost >> SPLIT_PRICE_SHIFT, SPLIT_PRICE_MAX);
+	rq->elv.priv[0] = (void *)(split_state(rq) | SPLIT_INSIDE | price << SPLIT_PRICE_SHIFT);
+	split_costs_given(device, &terms, price);
+	return cost;
 }
 
 /* Under RCU. */
-static noinline void split_charge(struct split_device *device, const struct request *rq)
+static noinline void split_charge(struct split_device *device, struct request *rq)
 {
 	const struct causes_member *member;
 	u64 cost = split_cost(device, rq);
@@ -379,7 +393,6 @@ static void split_at_request(void *unused, struct bio *bio)
 }
 #endif
 
-/* For policies that hear of flushes. */
 static void split_tell_flush(struct request *rq, enum split_flush what)
 {
 	struct split_device *device;
@@ -388,8 +401,11 @@ static void split_tell_flush(struct request *rq, enum split_flush what)
 		return;
 	rcu_read_lock();
 	device = split_find(rq->q);
-	if (device && READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->flush)
-		device->ops->flush(device->data, what);
+	if (device) {
+		split_costs_flush(device, what);
+		if (READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->flush)
+			device->ops->flush(device->data, what);
+	}
 	rcu_read_unlock();
 }
 
@@ -412,9 +428,9 @@ static void split_at_requeue(void *unused, struct request *rq)
 }
 
 struct split_probe split_block_probes[] = {
-	{ .name = "block_rq_issue", .function = split_at_issue, .more = SPLIT_FLUSHES },
-	{ .name = "block_rq_complete", .function = split_at_complete, .more = SPLIT_FLUSHES },
-	{ .name = "block_rq_requeue", .function = split_at_requeue, .more = SPLIT_FLUSHES },
+	{ .name = "block_rq_issue", .function = split_at_issue },
+	{ .name = "block_rq_complete", .function = split_at_complete },
+	{ .name = "block_rq_requeue", .function = split_at_requeue },
 #ifdef SLUICE_FLUSHES_BYPASS
 	{ .name = "block_getrq", .function = split_at_request },
 #endif

@@ -74,6 +74,14 @@ static int ledger_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(ledger);
 
+/* split/costs: a line per device, of what its I/O costs. */
+static int costs_show(struct seq_file *m, void *unused)
+{
+	split_devices_show(m, split_costs_line);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(costs);
+
 /* split/memory: bytes of all memory in use, without the policies' and static memory. */
 static int memory_show(struct seq_file *m, void *unused)
 {
@@ -106,6 +114,7 @@ static int __init split_init(void)
 	debugfs_create_file("held", 0400, split_debugfs, NULL, &held_fops);
 	debugfs_create_file("accounts", 0400, split_debugfs, NULL, &accounts_fops);
 	debugfs_create_file("ledger", 0400, split_debugfs, NULL, &ledger_fops);
+	debugfs_create_file("costs", 0400, split_debugfs, NULL, &costs_fops);
 	debugfs_create_file("memory", 0400, split_debugfs, NULL, &memory_fops);
 	return 0;
 }

@@ -19,37 +19,33 @@ static bool cost_in(u64 value, u64 least, u64 most)
 }
 
 /**
- * cost_device() - the default parameters of a kind of device
+ * cost_device() - what learning begins with, for a kind of device
  * @kind: what the kernel says of it
  * @capacity: bytes
  *
- * The figures are those of the paper's own two drives, which are common ones of their kind.  For a
- * disk they are off by a factor at most, since seek times and revolutions have hardly changed for
- * decades.  For flash the proportions of small to large and of reads to writes differ from drive to
- * drive, so the figures should be given.
+ * Round figures of common classes: a SATA disk of 7200 rpm, and an SSD behind SATA.  They only
+ * have to be of the right order.
  *
  * Return: parameters for cost_init().
  */
 struct cost_device cost_device(enum cost_kind kind, u64 capacity)
 {
-	/* WD5000AAKX: its datasheet; seeks of the class, 8.9 ms in the mean. */
 	static const struct cost_device disk = {
 		.kind = COST_ROTATING,
-		.read_mbps = 126,
-		.write_mbps = 126,
-		.flush_us = 2000,
+		.read_mbps = 150,
+		.write_mbps = 150,
+		.flush_us = 5000,
 		.rpm = 7200,
 		.seek_track_us = 1000,
-		.seek_full_us = 15800,
+		.seek_full_us = 16000,
 	};
-	/* Intel X25-M G2 80 GB: its datasheet; flushes of consumer SATA drives take 3 to 4 ms. */
 	static const struct cost_device flash = {
 		.kind = COST_FLASH,
-		.read_mbps = 250,
-		.write_mbps = 70,
-		.flush_us = 3000,
-		.read_iops = 35000,
-		.write_iops = 6600,
+		.read_mbps = 500,
+		.write_mbps = 400,
+		.flush_us = 1000,
+		.read_iops = 80000,
+		.write_iops = 50000,
 	};
 	struct cost_device device = kind == COST_ROTATING ? disk : flash;
 
@@ -88,7 +84,8 @@ u64 cost_data(const struct cost_model *model, enum cost_op op, u64 bytes)
 {
 	if (op == COST_READ)
 		return bytes;
-	return (bytes * model->write_part + (1U << COST_PART_BITS) - 1) >> COST_PART_BITS;
+	bytes *= READ_ONCE(model->write_part);
+	return (bytes + (1U << COST_PART_BITS) - 1) >> COST_PART_BITS;
 }
 
 /* What a command alone costs beyond its data's share in a long sequential transfer. */
@@ -109,25 +106,33 @@ static u64 cost_of_command(const struct cost_model *model, const struct cost_dev
  */
 int cost_init(struct cost_model *model, const struct cost_device *device)
 {
+	u64 capacity = device->capacity;
+	unsigned int shift = 0;
+
 	if (!cost_valid(device))
 		return -ERANGE;
-	memset(model, 0, sizeof(*model));
-	model->kind = device->kind;
-	model->capacity = device->capacity;
-	while (model->capacity >> (COST_FRACTION_BITS - 1)) {
-		model->capacity >>= 1;
-		model->shift++;
+	while (capacity >> (COST_FRACTION_BITS - 1)) {
+		capacity >>= 1;
+		shift++;
 	}
-	model->write_part = max((device->read_mbps << COST_PART_BITS) / device->write_mbps, 1U);
-	model->flush = cost_of_us(device, device->flush_us);
-	model->read_mbps = device->read_mbps;
+	WRITE_ONCE(model->kind, device->kind);
+	WRITE_ONCE(model->capacity, capacity);
+	WRITE_ONCE(model->shift, shift);
+	WRITE_ONCE(model->write_part,
+		   max((device->read_mbps << COST_PART_BITS) / device->write_mbps, 1U));
+	WRITE_ONCE(model->flush, cost_of_us(device, device->flush_us));
+	WRITE_ONCE(model->read_mbps, device->read_mbps);
 	if (device->kind == COST_ROTATING) {
-		model->near = cost_of_us(device, device->seek_track_us + 30000000 / device->rpm);
-		model->range = cost_of_us(device, device->seek_full_us - device->seek_track_us);
+		WRITE_ONCE(model->near,
+			   cost_of_us(device, device->seek_track_us + 30000000 / device->rpm));
+		WRITE_ONCE(model->range,
+			   cost_of_us(device, device->seek_full_us - device->seek_track_us));
 		return 0;
 	}
-	model->command[COST_READ] = cost_of_command(model, device, COST_READ, device->read_iops);
-	model->command[COST_WRITE] = cost_of_command(model, device, COST_WRITE, device->write_iops);
+	WRITE_ONCE(model->command[COST_READ],
+		   cost_of_command(model, device, COST_READ, device->read_iops));
+	WRITE_ONCE(model->command[COST_WRITE],
+		   cost_of_command(model, device, COST_WRITE, device->write_iops));
 	return 0;
 }
 
@@ -140,29 +145,49 @@ int cost_init(struct cost_model *model, const struct cost_device *device)
  */
 u64 cost_ns(const struct cost_model *model, u64 cost)
 {
-	return div_u64(min(cost, COST_MAX) * 1000, model->read_mbps);
+	return div_u64(min(cost, COST_MAX) * 1000, READ_ONCE(model->read_mbps));
 }
 
-/* The seek over so many bytes: its time grows with the square root of its length. */
-static u64 cost_of_way(const struct cost_model *model, u64 bytes)
+/* How far a seek goes, in 1/COST_WAY: its time grows with the square root of its length. */
+static u32 cost_way(const struct cost_model *model, u64 bytes)
 {
-	u64 way = min(bytes >> model->shift, model->capacity);
-	u64 root = int_sqrt64(div64_u64(way << COST_FRACTION_BITS, model->capacity));
+	u64 capacity = READ_ONCE(model->capacity);
+	u64 way = min(bytes >> READ_ONCE(model->shift), capacity);
 
-	return model->near + ((model->range * root) >> (COST_FRACTION_BITS / 2));
+	return int_sqrt64(div64_u64(way << COST_FRACTION_BITS, capacity));
+}
+
+static u64 cost_of_way(const struct cost_model *model, u32 way)
+{
+	return READ_ONCE(model->near) + READ_ONCE(model->range) * way / COST_WAY;
 }
 
 /*
  * The seek from one byte to another.  A short distance ahead may as well pass under the head; a
  * distance back can't, since a platter doesn't turn back.
  */
-static u64 cost_of_move(const struct cost_model *model, u64 from, u64 to)
+static void cost_move(const struct cost_model *model, u64 from, u64 to, struct cost_terms *terms)
 {
-	if (from == to)
-		return 0;
-	if (from < to)
-		return min(to - from, cost_of_way(model, to - from));
-	return cost_of_way(model, from - to);
+	u32 way = cost_way(model, from < to ? to - from : from - to);
+
+	if (from <= to && to - from <= cost_of_way(model, way)) {
+		terms->of[COST_READ_BYTES] += to - from;
+		return;
+	}
+	terms->of[COST_MOVES]++;
+	terms->of[COST_WAYS] += way;
+}
+
+static u64 cost_sum(const struct cost_model *model, const struct cost_terms *terms)
+{
+	u64 cost = terms->of[COST_READ_BYTES] + terms->of[COST_FLUSHES] * READ_ONCE(model->flush) +
+		   cost_data(model, COST_WRITE, terms->of[COST_WRITE_BYTES]);
+
+	if (READ_ONCE(model->kind) == COST_FLASH)
+		return cost + terms->of[COST_READS] * READ_ONCE(model->command[COST_READ]) +
+		       terms->of[COST_WRITES] * READ_ONCE(model->command[COST_WRITE]);
+	return cost + terms->of[COST_MOVES] * READ_ONCE(model->near) +
+	       terms->of[COST_WAYS] * READ_ONCE(model->range) / COST_WAY;
 }
 
 /* Moves the cursor past a request.  Return: where it was. */
@@ -188,12 +213,14 @@ static u64 cost_pass(struct cost_cursor *cursor, u64 at, u32 bytes)
  */
 u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes)
 {
+	struct cost_terms terms = { .of[COST_WRITE_BYTES] = bytes };
 	u64 from = cost_pass(file, at, bytes);
-	u64 data = cost_data(model, COST_WRITE, bytes);
 
-	if (model->kind == COST_ROTATING)
-		return data + cost_of_move(model, from, at);
-	return data + (from == at ? 0 : model->command[COST_WRITE]);
+	if (READ_ONCE(model->kind) == COST_ROTATING)
+		cost_move(model, from, at, &terms);
+	else
+		terms.of[COST_WRITES] = from != at;
+	return cost_sum(model, &terms);
 }
 
 /**
@@ -201,20 +228,22 @@ u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 
  * @model: the device's
  * @head: where the request dispatched before it ended; under the caller's lock
  * @io: the request
+ * @terms: of what the cost is made
  *
  * In any context.
  *
  * Return: normalised bytes, less than COST_MAX.
  */
-u64 cost_request(const struct cost_model *model, struct cost_cursor *head, const struct cost_io *io)
+u64 cost_request(const struct cost_model *model, struct cost_cursor *head, const struct cost_io *io,
+		 struct cost_terms *terms)
 {
-	u64 cost = cost_data(model, io->op, io->bytes) + (io->flush ? model->flush : 0);
-
-	if (model->kind == COST_FLASH)
-		return cost + model->command[io->op];
-	if (!io->bytes)
-		return cost;
-	return cost + cost_of_move(model, cost_pass(head, io->at, io->bytes), io->at);
+	*terms = (struct cost_terms){ .of[COST_FLUSHES] = io->flush };
+	terms->of[io->op == COST_READ ? COST_READ_BYTES : COST_WRITE_BYTES] = io->bytes;
+	if (READ_ONCE(model->kind) == COST_FLASH)
+		terms->of[io->op == COST_READ ? COST_READS : COST_WRITES] = 1;
+	else if (io->bytes)
+		cost_move(model, cost_pass(head, io->at, io->bytes), io->at, terms);
+	return cost_sum(model, terms);
 }
 
 /**

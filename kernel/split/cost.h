@@ -17,10 +17,10 @@
  * cost_pending has its amount.  What was really written is charged by its requests.  So a charge
  * is an estimate at first and accurate in the end, and the estimate is given back to the byte.
  *
- * Parameters are given, by the knob "costs" of each policy, and not learned.  They are figures of
- * a datasheet, or of some minutes of fio, as for the kernel's io.cost.  A model that learned from
- * completions would charge the same request differently from one minute to the next.  A tenant
- * with a deep queue could mislead it, and no experiment could be repeated.
+ * Parameters are learned from the device (learn.h), or given by an administrator with the knob
+ * "costs" of each policy, as figures of a datasheet or of some minutes of fio.  While they are
+ * learned, the same request may cost a little more or less from one minute to the next, and a rate
+ * in normalised bytes buys a little less or more.
  *
  * What the models leave out, and why:
  *
@@ -29,15 +29,17 @@
  *		bytes, and shares of throughput are what is promised.
  *	queues	A disk that has many requests at once serves them in a better order:
  *		the simulated one does 168 random reads a second at depth 32 and 76
- *		one by one.  The order here is that of dispatch, so random requests in a deep
- *		queue are charged up to 2.2 times what they cost.
- *	cells	The cost of garbage collection is in the given figure of random writes, by their
+ *		one by one.  The order here is that of dispatch.  So with parameters of a
+ *		datasheet, random requests in a deep queue are charged up to 2.2 times what
+ *		they cost.  Learned ones are of the depths that were there lately.
+ *	cells	The cost of garbage collection is in the figure of random writes, by their
  *		number.  On a drive where it depends on bytes, as on the simulated one, random
  *		writes of 32 KiB cost 2.2 times what is charged here.
  *
- * Locking: a model never changes after cost_init().  Calls on a device's cursor and on
- * a cost_pending are serialised by the caller.  A file's cursor may be used by several
- * at once: each reads and writes it once, and a lost update is a wrong guess, no more.
+ * Locking: calls of cost_init() on a model are serialised by the caller.  Others may use it
+ * meanwhile: a request's cost may be made of old and new parameters.  Calls on a device's
+ * cursor and on a cost_pending are serialised by the caller.  A file's cursor may be used by
+ * several at once: each reads and writes it once, and a lost update is a wrong guess, no more.
  */
 #ifndef SPLIT_COST_H
 #define SPLIT_COST_H
@@ -130,6 +132,31 @@ struct cost_io {
 	bool flush;
 };
 
+/*
+ * What a request has of each thing that has a price.  The third and fourth depend on the kind of
+ * device.
+ */
+enum cost_term {
+	COST_READ_BYTES,
+	COST_WRITE_BYTES,
+	COST_READS, /* COST_FLASH: commands */
+	COST_WRITES,
+	COST_FLUSHES,
+	COST_TERMS,
+	COST_MOVES = COST_READS, /* COST_ROTATING: seeks */
+	COST_WAYS = COST_WRITES, /* of the longest way's root, in 1/COST_WAY */
+};
+
+#define COST_WAY 65536U
+
+/**
+ * struct cost_terms - how much of each
+ * @of: by enum cost_term
+ */
+struct cost_terms {
+	u64 of[COST_TERMS];
+};
+
 /**
  * struct cost_pending - what an account was charged in advance
  * @bytes: dirty bytes, neither written nor freed yet
@@ -163,8 +190,8 @@ int cost_init(struct cost_model *model, const struct cost_device *device);
 
 u64 cost_ns(const struct cost_model *model, u64 cost);
 u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes);
-u64 cost_request(const struct cost_model *model, struct cost_cursor *head,
-		 const struct cost_io *io);
+u64 cost_request(const struct cost_model *model, struct cost_cursor *head, const struct cost_io *io,
+		 struct cost_terms *terms);
 
 void cost_expect(struct cost_pending *pending, u64 bytes, u64 cost);
 u64 cost_settle(struct cost_pending *pending, u64 bytes);

@@ -671,7 +671,7 @@ static void dl_charge(void *data, struct split_account *account, u64 cost)
 
 static const struct split_ops dl_ops = {
 	.name = "split-deadline",
-	.more = SPLIT_FLUSHES | BIT(SPLIT_READ),
+	.more = BIT(SPLIT_READ),
 	.enter = dl_enter,
 	.drop = dl_drop,
 	.leave = dl_leave,

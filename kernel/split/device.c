@@ -56,9 +56,11 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 	for (i = 0; i < SPLIT_ACCOUNTS; i++)
 		spin_lock_init(&device->ledger[i].lock);
 	device->costs = cost_device(kind, capacity ?: SPLIT_CAPACITY);
-	device->model = &device->models[0];
-	err = cost_init(&device->models[0], &device->costs);
-	return err ?: percpu_ref_init(&device->refs, split_release, 0, GFP_KERNEL);
+	err = cost_init(&device->model, &device->costs);
+	if (err)
+		return err;
+	split_costs_init(device, q);
+	return percpu_ref_init(&device->refs, split_release, 0, GFP_KERNEL);
 }
 
 /**
@@ -296,13 +298,13 @@ u64 split_flush_ns(const struct split_device *device)
 {
 	const struct cost_model *model = split_model(device);
 
-	return cost_ns(model, model->flush);
+	return cost_ns(model, READ_ONCE(model->flush));
 }
 EXPORT_SYMBOL_GPL(split_flush_ns);
 
 u64 split_flush_cost(const struct split_device *device)
 {
-	return split_model(device)->flush;
+	return READ_ONCE(split_model(device)->flush);
 }
 EXPORT_SYMBOL_GPL(split_flush_cost);
 

@@ -4,7 +4,7 @@
 #define SPLIT_DEVICE_H
 
 #include "account.h"
-#include "cost.h"
+#include "learn.h"
 
 #include <linux/percpu-refcount.h>
 #include <linux/rculist.h>
@@ -45,15 +45,24 @@ struct split_ledger {
  * @state: an enum split_device_state
  * @ops: valid while @state isn't SPLIT_DETACHED
  * @data: for @ops
- * @model: of @models, the one that is used
+ * @model: made from @costs; read without the lock
  * @ledger: by the account's id
  * @refs: one of the attachment, one of each call in split_calls
  * @let_go: calls that were held and let go; this and later fields are written while the device is
  *	    in use, earlier ones are only read, at each gate
  * @dropped: calls that were held and left otherwise
  * @any_writeback: a held call starts writeback of other files than its own
- * @costs: what its I/O costs; under the elevator's mutex
- * @models: made from @costs; one of them is used
+ * @inside: requests that it has; this, @inside_price and @done_ns are written at each one's end
+ * @inside_price: what these cost when they were given, in 256 normalised bytes
+ * @done_ns: when the last of them was done
+ * @costs_lock: guards what follows, to @given_ns, and changes of @model; taken under a policy's
+ *		lock, and none is taken under it
+ * @learns: what its I/O costs is learned
+ * @costs: what it costs
+ * @looked: the same when @costs_changed was last counted
+ * @learn: learns that
+ * @costs_changed: how often a figure has changed by more than an eighth; read without the lock
+ * @given_ns: when it was given a request
  * @head: where the last dispatched request ended; under the policy's lock
  * @log_lock: guards @log; taken in any context
  * @log: what its journals' writes cost
@@ -67,14 +76,22 @@ struct split_device {
 	int state;
 	const struct split_ops *ops;
 	void *data;
-	const struct cost_model *model;
+	struct cost_model model;
 	struct split_ledger *ledger;
 	struct percpu_ref refs;
 	atomic_t let_go ____cacheline_aligned_in_smp;
 	atomic_t dropped;
 	atomic_t any_writeback;
+	atomic_t inside ____cacheline_aligned_in_smp;
+	atomic64_t inside_price;
+	u64 done_ns;
+	spinlock_t costs_lock ____cacheline_aligned_in_smp; /* guards what follows, to given_ns */
+	bool learns;
 	struct cost_device costs;
-	struct cost_model models[2];
+	struct cost_device looked;
+	struct learn learn;
+	unsigned int costs_changed;
+	u64 given_ns;
 	struct cost_cursor head;
 	spinlock_t log_lock; /* guards log */
 	struct cost_log log;
@@ -82,11 +99,9 @@ struct split_device {
 	struct rcu_head rcu;
 };
 
-/* What a device's I/O costs: with preemption off, or under RCU. */
 static inline const struct cost_model *split_model(const struct split_device *device)
 {
-	/* Pairs with split_costs_store(): a model that is found is whole. */
-	return smp_load_acquire(&device->model);
+	return &device->model;
 }
 
 extern struct hlist_head split_devices[1 << SPLIT_DEVICE_BITS];
@@ -122,6 +137,11 @@ static __always_inline bool split_note_account(struct split_device *device,
 	return true;
 }
 
+void split_costs_init(struct split_device *device, struct request_queue *q);
+void split_costs_given(struct split_device *device, const struct cost_terms *terms, u32 price);
+void split_costs_done(struct request_queue *q, u32 price);
+void split_costs_flush(struct split_device *device, enum split_flush what);
+void split_costs_line(struct split_device *device, struct seq_file *m);
 struct split_device *split_device_alloc(struct request_queue *q, const struct split_ops *ops,
 					void *data);
 void split_device_free(struct split_device *device);

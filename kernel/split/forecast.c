@@ -33,7 +33,7 @@ static u64 forecast_distance(u64 a, u64 b)
 }
 
 /**
- * forecast_init() - a device of which nothing is known but its datasheet
+ * forecast_init() - a device of which nothing is known but what a flush costs
  * @forecast: what is made
  * @flush_ns: a flush of an empty cache
  */

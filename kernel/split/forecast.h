@@ -9,7 +9,7 @@
  *	commit	what an fsync takes beside its data, the load and its flushes: the file
  *		system's part.
  *
- * The model's times are those of a datasheet.  Three corrections are learned.  How much longer the
+ * The model's times are those of all loads.  Three corrections are learned.  How much longer the
  * device takes is learned from flushes, with a weight that grows with the load.  A flush's own time
  * is learned from flushes without a load.  The commit is learned from fsyncs of little data, less
  * the time that their flushes took for the load.  Each is a moving mean.  Loads and commits have a

@@ -39,7 +39,7 @@
  */
 #include "../elevator/ranks.h"
 #include "calls.h"
-#include "pace.h"
+#include "guess.h"
 
 #include <linux/magic.h>
 #include <linux/sizes.h>
@@ -191,7 +191,7 @@ struct slu_client {
 	unsigned int queued;
 	bool light;
 	u64 expected;
-	struct pace_guess guess;
+	struct guess guess;
 	u64 paid;
 	unsigned int inside;
 	struct held_calls calls;
@@ -251,7 +251,6 @@ struct slu_rank {
  * @mounted: a file system is on the disk itself
  * @max_sectors: of the queue's requests, while no ranks compete
  * @set_sectors: what the queue was last given
- * @pace: how long the device takes for what is written back
  * @cost: what split_dispatch() has charged so far
  * @writes_back: that is for the page cache or the journal
  * @tick: looks after all that time changes, while a client is known
@@ -274,7 +273,6 @@ struct slu_data {
 	bool mounted;
 	unsigned int max_sectors;
 	unsigned int set_sectors;
-	struct pace pace;
 	u64 cost;
 	bool writes_back;
 	struct timer_list tick;
@@ -346,7 +344,7 @@ static struct slu_client *slu_client(struct slu_data *sluice, struct split_accou
 		list_add_tail(&client->known, &sluice->known);
 		client->account = split_account_get(account);
 		client->last = jiffies;
-		client->guess = (struct pace_guess){ 0 };
+		client->guess = (struct guess){ 0 };
 		client->had.cost = 0;
 		client->light = false;
 		slu_set_rank(sluice, client, ioprio);
@@ -543,7 +541,7 @@ static bool slu_had_light(const struct slu_data *sluice)
 
 static u64 slu_ns(const struct slu_data *sluice, u64 cost)
 {
-	return pace_ns(&sluice->pace, sluice->device, cost);
+	return split_cost_ns(sluice->device, cost);
 }
 
 /* What @cost of the device's time leaves to wait for, below @above busy ranks. */
@@ -612,7 +610,7 @@ static u64 slu_limit_ns(const struct slu_data *sluice, const struct slu_client *
 /* How long the device will take for what a client has dirty. */
 static u64 slu_dirty_ns(const struct slu_data *sluice, const struct slu_client *client, u64 cost)
 {
-	return slu_ns(sluice, pace_guess(&client->guess, cost));
+	return slu_ns(sluice, guess_cost(&client->guess, cost));
 }
 
 /* Whether a client has as much dirty as it may, or its rank has. */
@@ -846,7 +844,7 @@ static void slu_expect(void *data, struct split_account *account, u64 cost)
 	client = slu_client(sluice, account);
 	client->expected += cost;
 	sluice->rank[client->rank].expected += cost;
-	guess = pace_guess(&client->guess, cost);
+	guess = guess_cost(&client->guess, cost);
 	paid = min(client->paid, guess);
 	client->paid -= paid;
 	slu_spend(sluice, client->rank, guess - paid);
@@ -865,7 +863,7 @@ static void slu_settle(void *data, struct split_account *account, u64 cost)
 	client = slu_client(sluice, account);
 	client->expected -= cost;
 	sluice->rank[client->rank].expected -= cost;
-	pace_settle(&client->guess, cost);
+	guess_settle(&client->guess, cost);
 	slu_note_dirty(sluice, client);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
@@ -889,7 +887,7 @@ static void slu_charge(void *data, struct split_account *account, u64 cost)
 	sluice->cost += cost;
 	slu_have(sluice, client, cost);
 	if (sluice->writes_back)
-		pace_charge(&client->guess, cost);
+		guess_charge(&client->guess, cost);
 }
 
 static const struct split_ops slu_ops = {
@@ -1096,14 +1094,10 @@ static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 		ranks_insert_requests(hctx, &list, 0);
 }
 
-/*
- * A request leaves: its causes are charged.  What is written back keeps its cost with it, in KiB,
- * and whether it is a piece.
- */
+/* A request leaves: its causes are charged.  A piece keeps with it that it is one. */
 static void slu_pay(struct slu_data *sluice, struct request *rq)
 {
 	bool piece = rq == sluice->piece;
-	u64 kib;
 
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (piece)
@@ -1111,20 +1105,11 @@ static void slu_pay(struct slu_data *sluice, struct request *rq)
 	sluice->cost = 0;
 	sluice->writes_back = !slu_orders(rq);
 	split_dispatch(sluice->device, rq);
-	if (!sluice->writes_back) {
-		pace_other(&sluice->pace, sluice->cost);
-	} else if (rq->rq_flags & SLUICE_RQF_SCHED) {
-		kib = min_t(u64, sluice->cost >> 10, SLU_NOTE_PIECE - 1);
-		if (!kib)
-			return;
-		pace_write(&sluice->pace, kib << 10);
-		if (piece) {
-			sluice->pieces++;
-			WRITE_ONCE(sluice->room_ns, sluice->room_ns - slu_ns(sluice, kib << 10));
-			kib |= SLU_NOTE_PIECE;
-		}
-		ranks_set_note(rq, kib);
-	}
+	if (!piece || !(rq->rq_flags & SLUICE_RQF_SCHED))
+		return;
+	sluice->pieces++;
+	WRITE_ONCE(sluice->room_ns, sluice->room_ns - slu_ns(sluice, sluice->cost));
+	ranks_set_note(rq, SLU_NOTE_PIECE);
 }
 
 static bool slu_has_work(struct blk_mq_hw_ctx *hctx)
@@ -1155,17 +1140,16 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * What was written back is done.  A commit that may need what is kept back waits for no more than
- * that.  Return: whether the next piece may go.
+ * A piece is done.  A commit that may need what is kept back waits for no more than that.
+ * Return: whether the next piece may go.
  */
-static bool slu_written(struct slu_data *sluice, u64 note)
+static bool slu_written(struct slu_data *sluice)
 {
 	unsigned long flags;
 	bool run = false;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	pace_written(&sluice->pace, (note & (SLU_NOTE_PIECE - 1)) << 10);
-	if (note & SLU_NOTE_PIECE && !--sluice->pieces && sluice->commits) {
+	if (!--sluice->pieces && sluice->commits) {
 		WRITE_ONCE(sluice->room_ns, SLU_ROOM_NS);
 		run = slu_has_room(sluice);
 	}
@@ -1177,8 +1161,7 @@ static bool slu_written(struct slu_data *sluice, u64 note)
 static void slu_finish_request(struct request *rq)
 {
 	struct request_queue *q = rq->q;
-	bool run = !slu_orders(rq) && ranks_note(rq) &&
-		   slu_written(q->elevator->elevator_data, ranks_note(rq));
+	bool run = !slu_orders(rq) && ranks_note(rq) && slu_written(q->elevator->elevator_data);
 
 	ranks_finish_request(rq);
 	split_finish(rq);
@@ -1332,17 +1315,6 @@ static void slu_look(struct slu_data *sluice)
 	}
 }
 
-static int slu_inside(const struct slu_data *sluice)
-{
-	unsigned int i;
-	int inside = 0;
-
-	for (i = 0; i < RANKS_LANES; i++)
-		inside += atomic_read(&sluice->ranks.lane[i].issued) +
-			  atomic_read(&sluice->ranks.lane[i].passed);
-	return inside;
-}
-
 static void slu_tick(struct timer_list *timer)
 {
 	struct slu_data *sluice = container_of(timer, struct slu_data, tick);
@@ -1350,7 +1322,6 @@ static void slu_tick(struct timer_list *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	pace_look(&sluice->pace, sluice->device, slu_inside(sluice));
 	slu_make_room(sluice);
 	run = slu_has_room(sluice);
 	slu_look(sluice);
@@ -1427,7 +1398,6 @@ static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	sluice->max_sectors = queue_max_sectors(q);
 	sluice->set_sectors = sluice->max_sectors;
 	sluice->burst_ms = sluice->ranks.rotating ? SLU_BURST_DISK_MS : SLU_BURST_FLASH_MS;
-	pace_init(&sluice->pace);
 	timer_setup(&sluice->tick, slu_tick, 0);
 	device = split_attach(q, &slu_ops, sluice);
 	if (IS_ERR(device)) {
@@ -1447,7 +1417,7 @@ static void slu_check_books(const struct slu_data *sluice)
 {
 	unsigned int i, bursts = 0, active = 0;
 
-	WARN_ON_ONCE(sluice->held || sluice->pace.writing);
+	WARN_ON_ONCE(sluice->held);
 	WARN_ON_ONCE(!list_empty(&sluice->later) || sluice->piece || sluice->pieces);
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		bursts += sluice->client[i].bursts;
@@ -1508,8 +1478,8 @@ static int slu_clients_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-/* debugfs .../sched/learned: what is known of the device, and what of writeback is kept back. */
-static int slu_learned_show(void *data, struct seq_file *m)
+/* debugfs .../sched/writeback: what is kept back. */
+static int slu_writeback_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 	struct slu_data *sluice = q->elevator->elevator_data;
@@ -1519,8 +1489,7 @@ static int slu_learned_show(void *data, struct seq_file *m)
 	spin_lock_irq(&sluice->ranks.lock);
 	list_for_each_entry(rq, &sluice->later, queuelist)
 		later++;
-	seq_printf(m, "slow_pct %u\nlater %u\npieces %u\n", pace_pct(&sluice->pace), later,
-		   sluice->pieces);
+	seq_printf(m, "later %u\npieces %u\n", later, sluice->pieces);
 	spin_unlock_irq(&sluice->ranks.lock);
 	return 0;
 }
@@ -1528,7 +1497,7 @@ static int slu_learned_show(void *data, struct seq_file *m)
 static const struct blk_mq_debugfs_attr slu_debugfs_attrs[] = {
 	{ "state", 0400, ranks_state_show },
 	{ "clients", 0400, slu_clients_show },
-	{ "learned", 0400, slu_learned_show },
+	{ "writeback", 0400, slu_writeback_show },
 	{},
 };
 #endif

@@ -120,8 +120,6 @@ enum split_kind {
 /* Sets of kinds, one bit each; the gates of all but SPLIT_MORE are always there. */
 #define SPLIT_NONE 0U
 #define SPLIT_MORE (BIT(SPLIT_STORE) | BIT(SPLIT_READ))
-/* Not a gate: a policy that has it among its @more hears of flushes. */
-#define SPLIT_FLUSHES BIT(SPLIT_KINDS)
 #define SPLIT_ALL ((BIT(SPLIT_KINDS) - 1) & ~SPLIT_MORE)
 #define SPLIT_DURABLE (BIT(SPLIT_FSYNC) | BIT(SPLIT_SYNC))
 #define SPLIT_NAMES (SPLIT_ALL & ~(BIT(SPLIT_WRITE) | SPLIT_DURABLE))
@@ -249,8 +247,8 @@ struct split_ops {
 	const char *name;
 
 	/**
-	 * @more: which of SPLIT_MORE it has gates for, and SPLIT_FLUSHES if it hears of them:
-	 * they cost something even while there is nothing to do
+	 * @more: which of SPLIT_MORE it has gates for: they cost something even while there is
+	 * nothing to do
 	 */
 	unsigned int more;
 
@@ -437,7 +435,7 @@ u64 split_expected(const struct split_call *call);
  * @device: what split_attach() returned
  * @cost: normalised bytes
  *
- * Return: ns, by the figures of a datasheet.
+ * Return: ns, by what is known of the device now.
  */
 u64 split_cost_ns(const struct split_device *device, u64 cost);
 
@@ -445,7 +443,7 @@ u64 split_cost_ns(const struct split_device *device, u64 cost);
  * split_flush_ns() - how long a device takes to flush a cache with nothing in it
  * @device: what split_attach() returned
  *
- * Return: ns, by the figures of a datasheet.
+ * Return: ns, by what is known of the device now.
  */
 u64 split_flush_ns(const struct split_device *device);
 
@@ -456,6 +454,16 @@ u64 split_flush_ns(const struct split_device *device);
  * With preemption off.  Return: normalised bytes.
  */
 u64 split_flush_cost(const struct split_device *device);
+
+/**
+ * split_costs_changed() - how often what I/O costs has changed by more than an eighth
+ * @device: what split_attach() returned
+ *
+ * In any context.  What was measured in normalised bytes before is void then.
+ *
+ * Return: a number that wraps around.
+ */
+unsigned int split_costs_changed(const struct split_device *device);
 
 /**
  * split_costs_show() - the knob "costs" of a policy
@@ -469,7 +477,8 @@ ssize_t split_costs_show(struct split_device *device, char *page);
 /**
  * split_costs_store() - change what a device's I/O costs
  * @device: what split_attach() returned
- * @page: "kind=disk" or "kind=flash", and the parameters of struct cost_device, as "name=value"
+ * @page: "ctrl=auto" or "ctrl=user", "kind=disk" or "kind=flash", and the parameters of struct
+ *	  cost_device, as "name=value"
  * @count: bytes
  *
  * Sleeps.  Return: @count; -EINVAL or -ERANGE, and nothing has changed.

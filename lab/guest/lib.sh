@@ -62,6 +62,14 @@ scheduler() {
 	grep -qF "[$1]" "$Q/scheduler" || fail "scheduler is $(cat "$Q/scheduler"), not $1"
 }
 
+# datasheet PROFILE: what I/O costs the disk is known from its datasheet, and not learned.
+datasheet() {
+	case $1 in
+	ssd) echo "kind=flash read_mbps=250 write_mbps=70 flush_us=3000 read_iops=35000 write_iops=6600" ;;
+	hdd) echo "kind=disk read_mbps=126 write_mbps=126 flush_us=2000 rpm=7200 seek_track_us=1000 seek_full_us=15800" ;;
+	esac >"$Q/iosched/costs" || fail "the datasheet of $1 is refused"
+}
+
 # file_system [OPTION…]: an ext4 on the disk, mounted at /tmp/mnt.
 file_system() {
 	mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m

@@ -45,33 +45,34 @@ knobs() {
 
 DISK=d1 disk hdd data=none
 scheduler afq
-disk_costs="kind=disk read_mbps=126 write_mbps=126 flush_us=2000 rpm=7200 seek_track_us=1000 seek_full_us=15800"
-flash_costs="kind=flash read_mbps=250 write_mbps=70 flush_us=3000 read_iops=35000 write_iops=6600"
-knobs 1000 "$disk_costs" 8000 12288 4096
+disk_costs="kind=disk read_mbps=150 write_mbps=150 flush_us=5000 rpm=7200 seek_track_us=1000 seek_full_us=16000"
+flash_costs="kind=flash read_mbps=500 write_mbps=400 flush_us=1000 read_iops=80000 write_iops=50000"
+knobs 1000 "ctrl=auto $disk_costs" 8000 12288 4096
 # costs WRITTEN TEXT: after WRITTEN was written, the knob reads as TEXT.
 costs() {
 	echo "$1" >"$Q/iosched/costs" || fail "costs refuse $1"
 	[ "$(cat "$Q/iosched/costs")" = "$2" ] || fail "$1 made costs $(cat "$Q/iosched/costs"), not $2"
 }
-costs "rpm=5400  flush_us=0" "kind=disk read_mbps=126 write_mbps=126 flush_us=0 rpm=5400 seek_track_us=1000 seek_full_us=15800"
-for value in rpm=0 "write_mbps=100 read_mbps=100001" seek_track_us=15801 write_mbps=0; do
+costs "rpm=5400  flush_us=0" "ctrl=user kind=disk read_mbps=150 write_mbps=150 flush_us=0 rpm=5400 seek_track_us=1000 seek_full_us=16000"
+for value in rpm=0 "write_mbps=100 read_mbps=100001" seek_track_us=16001 write_mbps=0; do
 	refused costs "$value"
 done
-for value in rpm "rpm=fast" rpm= read_iops=100 kind=tape "rpm=7200 speed=1" 7200 "rpm=-1" "rpm=4294967296"; do
+for value in rpm "rpm=fast" rpm= read_iops=100 kind=tape ctrl=none ctrl "rpm=7200 speed=1" 7200 "rpm=-1" "rpm=4294967296"; do
 	refused costs "$value"
 done
 # A disk that only reports that it rotates: a read costs its size and its command, as configured.
-costs kind=flash "$flash_costs"
-costs "read_mbps=1000 write_mbps=1000 read_iops=1000" "kind=flash read_mbps=1000 write_mbps=1000 flush_us=3000 read_iops=1000 write_iops=6600"
+costs kind=flash "ctrl=user $flash_costs"
+costs "read_mbps=1000 write_mbps=1000 read_iops=1000" "ctrl=user kind=flash read_mbps=1000 write_mbps=1000 flush_us=1000 read_iops=1000 write_iops=50000"
 echo 1 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
 dd if="$DEV" of=/dev/null bs=4k count=1 skip=4000 iflag=direct status=none
 echo 0 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
 grep -q 'cost=1000000$' /sys/kernel/tracing/trace || fail "a read costs: $(cat /sys/kernel/tracing/trace)"
-costs "$disk_costs" "$disk_costs"
+costs "$disk_costs" "ctrl=user $disk_costs"
+costs ctrl=auto "ctrl=auto $disk_costs"
 scheduler none
 DISK=d0 disk ssd
 scheduler afq
-knobs 500 "$flash_costs" 1000 0 512
+knobs 500 "ctrl=auto $flash_costs" 1000 0 512
 
 # While eight processes write, make durable, and read, each setting and each scheduler is tried.
 file_system

@@ -47,6 +47,9 @@ scheduler "$SCHEDULER"
 # shellcheck disable=SC2046  # words on purpose
 run 2 $(eight --rw=read --bs=128k)
 levels 5
+# In the first second the scheduler learns what writes cost this drive.
+# shellcheck disable=SC2046
+run 1 $(eight --rw=randwrite --bs=16k)
 # shellcheck disable=SC2046
 run 2 $(eight --rw=randwrite --bs=16k)
 levels 5

@@ -21,6 +21,7 @@ estimate() {
 
 disk ssd
 scheduler split-deadline
+datasheet ssd
 echo 60000 >"$Q/iosched/fsync_deadline"
 file_system
 echo 1 >/sys/kernel/tracing/events/sluice/deadline_fsync/enable

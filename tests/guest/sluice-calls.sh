@@ -43,6 +43,7 @@ stop_watching() {
 
 disk ssd
 scheduler sluice
+datasheet ssd
 state=/sys/kernel/debug/block/${DEV#/dev/}/sched
 file_system -o no_prefetch_block_bitmaps
 bulk="--rw=write --bs=64k --size=24m --fsync=0"

@@ -71,7 +71,7 @@ copy() {
 	before=$(stat -c %s /tmp/mnt/copy)
 	sleep 3.5
 	copied=$(($(stat -c %s /tmp/mnt/copy) - before))
-	learned=$(cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/learned")
+	learned=$(cat "/sys/kernel/debug/block/${DEV#/dev/}/sched/writeback")
 	kill $copy
 	wait $copy || :
 	rm /tmp/mnt/copy

@@ -245,6 +245,7 @@ attack() {
 
 disk ssd
 scheduler split-token
+datasheet ssd
 weights
 file_system -o no_prefetch_block_bitmaps,noatime
 mkdir "$G/other" /tmp/mnt/shared

@@ -62,6 +62,7 @@ files() {
 
 disk ssd
 scheduler split-token
+datasheet ssd
 weights
 # An access time would be written, by a commit that costs half a second.
 file_system -o no_prefetch_block_bitmaps,noatime

@@ -108,7 +108,8 @@ static void fuzz_cost(void)
 			.op = draw(2),
 			.flush = draw(2),
 		};
-		u64 cost = cost_request(&model, &head, &io);
+		struct cost_terms terms;
+		u64 cost = cost_request(&model, &head, &io, &terms);
 
 		if (cost >= COST_MAX)
 			fail("a request costs too much", cost);

@@ -12,9 +12,42 @@
 #define GIB (1024 * MIB)
 #define DISK_BYTES (976773168 * 512ULL)
 
+/* What a request costs, whatever it is made of. */
+static u64 price_of(const struct cost_model *model, struct cost_cursor *head,
+		    const struct cost_io *io)
+{
+	struct cost_terms terms;
+
+	return cost_request(model, head, io, &terms);
+}
+
+/* The simulated drives' parameters, by their datasheets: a WD5000AAKX, an Intel X25-M G2. */
+static struct cost_device drive_of(enum cost_kind kind)
+{
+	static const struct cost_device drives[] = {
+		[COST_ROTATING] = { .kind = COST_ROTATING,
+				    .capacity = DISK_BYTES,
+				    .read_mbps = 126,
+				    .write_mbps = 126,
+				    .flush_us = 2000,
+				    .rpm = 7200,
+				    .seek_track_us = 1000,
+				    .seek_full_us = 15800 },
+		[COST_FLASH] = { .kind = COST_FLASH,
+				 .capacity = DISK_BYTES,
+				 .read_mbps = 250,
+				 .write_mbps = 70,
+				 .flush_us = 3000,
+				 .read_iops = 35000,
+				 .write_iops = 6600 },
+	};
+
+	return drives[kind];
+}
+
 static struct cost_model model_of(enum cost_kind kind)
 {
-	struct cost_device device = cost_device(kind, DISK_BYTES);
+	struct cost_device device = drive_of(kind);
 	struct cost_model model;
 
 	if (cost_init(&model, &device))
@@ -28,7 +61,7 @@ static u64 cost_after_gap(const struct cost_model *model, s64 gap)
 	struct cost_cursor head = { .end = 100 * GIB };
 	struct cost_io io = { .at = head.end + gap, .bytes = 4096, .op = COST_READ };
 
-	return cost_request(model, &head, &io) - 4096;
+	return price_of(model, &head, &io) - 4096;
 }
 
 static void test_sequence_costs_its_bytes(void)
@@ -39,7 +72,7 @@ static void test_sequence_costs_its_bytes(void)
 
 	for (i = 1; i < 1000; i++) {
 		struct cost_io io = { .at = head.end, .bytes = 512 * i, .op = i % 2 };
-		u64 cost = cost_request(&disk, &head, &io);
+		u64 cost = price_of(&disk, &head, &io);
 
 		CHECK(cost == 512 * i, "%llu for %u bytes", cost, 512 * i);
 		CHECK(head.end == io.at + io.bytes, "the cursor is at %llu", head.end);
@@ -67,9 +100,9 @@ static void test_way_back_is_never_short(void)
 {
 	struct cost_model disk = model_of(COST_ROTATING);
 	u64 half_turn_and_seek = (60000000 / 7200 / 2 + 1000) * 126ULL;
+	u64 back = cost_after_gap(&disk, -4096);
 
-	CHECK(cost_after_gap(&disk, -4096) >= half_turn_and_seek - 126, "%llu",
-	      cost_after_gap(&disk, -4096));
+	CHECK(back >= half_turn_and_seek - 126 && back < half_turn_and_seek * 2, "%llu", back);
 	CHECK(cost_after_gap(&disk, -(s64)(90 * GIB)) == cost_after_gap(&disk, 90 * GIB),
 	      "a long way isn't as long back");
 }
@@ -91,14 +124,14 @@ static void test_flash_costs_by_size_and_operation(void)
 	struct cost_io read = { .at = GIB, .bytes = 4096, .op = COST_READ };
 	struct cost_io write = { .at = GIB, .bytes = 4096, .op = COST_WRITE };
 	struct cost_io large = { .at = 9 * GIB, .bytes = MIB, .op = COST_WRITE };
-	u64 cost = cost_request(&flash, &head, &read);
+	u64 cost = price_of(&flash, &head, &read);
 
 	CHECK(cost == 250000000 / 35000, "a random read %llu", cost);
 	read.at = head.end;
-	CHECK(cost_request(&flash, &head, &read) == cost, "the next one otherwise");
-	cost = cost_request(&flash, &head, &write);
+	CHECK(price_of(&flash, &head, &read) == cost, "the next one otherwise");
+	cost = price_of(&flash, &head, &write);
 	CHECK(cost == 250000000 / 6600, "a random write %llu", cost);
-	cost = cost_request(&flash, &head, &large);
+	cost = price_of(&flash, &head, &large);
 	CHECK(cost > MIB * 25 / 7 && cost < MIB * 26 / 7, "a large write %llu", cost);
 }
 
@@ -109,14 +142,14 @@ static void test_flush_and_empty_commands(void)
 	struct cost_io io = { .at = 7 * GIB, .bytes = 4096, .op = COST_WRITE, .flush = true };
 	struct cost_io discard = { .at = GIB, .op = COST_WRITE };
 
-	CHECK(cost_request(&disk, &head, &io) == 4096 + 2000 * 126, "flush");
-	CHECK(cost_request(&disk, &head, &discard) == 0, "a command without data");
+	CHECK(price_of(&disk, &head, &io) == 4096 + 2000 * 126, "flush");
+	CHECK(price_of(&disk, &head, &discard) == 0, "a command without data");
 	CHECK(head.end == 7 * GIB + 4096, "a command without data moved the arm");
 }
 
 static void test_a_write_is_never_free(void)
 {
-	struct cost_device device = cost_device(COST_ROTATING, DISK_BYTES);
+	struct cost_device device = drive_of(COST_ROTATING);
 	struct cost_cursor head = {};
 	struct cost_io io = { .bytes = 512, .op = COST_WRITE };
 	struct cost_model model;
@@ -124,7 +157,7 @@ static void test_a_write_is_never_free(void)
 	device.read_mbps = 1;
 	device.write_mbps = 100000;
 	CHECK(!cost_init(&model, &device), "refused");
-	CHECK(cost_request(&model, &head, &io) == 1, "512 bytes at 100,000 times the speed");
+	CHECK(price_of(&model, &head, &io) == 1, "512 bytes at 100,000 times the speed");
 }
 
 static void test_estimate_knows_sequence_from_random(void)
@@ -165,8 +198,8 @@ static void test_advance_is_given_back_to_the_byte(void)
 
 static void test_parameters_refused(void)
 {
-	struct cost_device disk = cost_device(COST_ROTATING, DISK_BYTES);
-	struct cost_device flash = cost_device(COST_FLASH, DISK_BYTES);
+	struct cost_device disk = drive_of(COST_ROTATING);
+	struct cost_device flash = drive_of(COST_FLASH);
 	struct cost_model before = model_of(COST_ROTATING), model = before;
 	struct cost_device bad[] = { disk, disk, disk, disk, disk, disk, flash, flash };
 	unsigned int i;
@@ -233,7 +266,7 @@ static void submit(struct trial *t, struct model_cmd *cmd)
 		.op = t->load->op,
 	};
 
-	t->cost += cost_request(&t->model, &t->head, &io);
+	t->cost += price_of(&t->model, &t->head, &io);
 	t->head.end = io.at + io.bytes;
 	cmd->lba = io.at / 512;
 	cmd->sectors = io.bytes / 512;
@@ -304,7 +337,7 @@ static void test_disk_model_meets_the_simulated_disk(void)
 		/* The drive's own order of what is queued, which the model doesn't know. */
 		{ 4096, U64_MAX, COST_READ, 32, 200, 240 },
 	};
-	struct cost_device device = cost_device(COST_ROTATING, DISK_BYTES);
+	struct cost_device device = drive_of(COST_ROTATING);
 	struct profile profile = *profile_find("hdd");
 
 	/* One rate everywhere: the model leaves zones out. */
@@ -324,7 +357,7 @@ static void test_flash_model_meets_the_simulated_ssd(void)
 		{ 32 * KIB, U64_MAX, COST_WRITE, 32, 40, 50 },
 	};
 	struct profile profile = *profile_find("ssd");
-	struct cost_device device = cost_device(COST_FLASH, profile.sectors * 512);
+	struct cost_device device = drive_of(COST_FLASH);
 
 	profile.slowdown = 1;
 	check_loads(&profile, &device, loads, ARRAY_SIZE(loads));
