@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from lab.analysis import Judgement, Missing, find, ratio
-from lab.figure import Figure, Table, number
+from lab.figure import CUT, Column, Figure, Overview, Table, number
 from lab.result import Cell, Job
 
 OURS = "sluice"
@@ -84,26 +84,77 @@ def judgements() -> Iterator[Judgement]:
 
 
 def figures(cells: Sequence[Cell]) -> list[Figure]:
-    """For each device a table of each neighbour."""
-    text = (
-        "The log appends 8 KiB and calls fdatasync after each; the reads are 4 KiB at random, direct, four at a time. "
-        "Both have best effort 0. Alone is the same scheduler without the neighbour."
-    )
+    """The copy on the first device in short, and for each device a table of each neighbour."""
     devices = dict.fromkeys(cell.device for cell in cells)
-    return [
-        Figure(f"copy-{device}", f"Beside a neighbour on {device}", text, tuple(_tables(cells, device)), terminal=True)
-        for device in devices
-    ]
+    return [*_opening(cells), *(_neighbours(cells, device) for device in devices)]
+
+
+def _opening(cells: Sequence[Cell]) -> Iterator[Figure]:
+    """What the database keeps beside the first neighbour, and that one's progress, where `sluice` was measured."""
+    first = next((cell for cell in cells if not cell.variant.startswith("solo")), None)
+    shown = [cell for cell in cells if first and (cell.device, cell.variant) == (first.device, first.variant)]
+    try:
+        name, unit, scale = _neighbour(shown[0].variant)
+        alone, ours = (find(cells, shown[0].device, OURS, of(shown[0].variant)) for of in (_alone, str))
+    except (IndexError, Missing):
+        return
+    measures = (
+        _measured("Commits a second", "more is better", shown, alone, lambda cell: cell.job("log").iops),
+        _measured("Their p99, ms", "less is better", shown, alone, lambda cell: cell.job("log").sync.p99 / 1e6),
+        _measured("Reads a second", "above alone: commits wait", shown, alone, lambda cell: cell.job("reads").iops),
+        Column(
+            f"The neighbour, {unit}/s",
+            "what it still does",
+            tuple(cell.readings["neighbour"] / scale for cell in shown),
+        ),
+    )
+    commits, reads = (number(ratio(ours.job(job).iops, alone.job(job).iops) * 100) for job in ("log", "reads"))
+    title = f"A database on {ours.device} beside a neighbour that {DOES[name]}"
+    yield Figure(
+        "opening",
+        f"{title}: under {OURS} it keeps {commits} % of its commits and {reads} % of its reads",
+        "Each row is a scheduler. The database appends 8 KiB to its log and calls fdatasync, again and again, and "
+        "reads 4 KiB at random, both with best effort 0. The neighbour goes through the page cache. The dashed line is "
+        f"the database alone under {OURS}. A bar with a gap is cut at {CUT} times the dashed line.",
+        (Overview(title, tuple(cell.scheduler for cell in shown), measures, "alone", _marked(shown)),),
+        opening=True,
+    )
+
+
+def _measured(title: str, hint: str, shown: Sequence[Cell], alone: Cell, value: Callable[[Cell], float]) -> Column:
+    return Column(title, hint, tuple(map(value, shown)), value(alone))
+
+
+def _neighbours(cells: Sequence[Cell], device: str) -> Figure:
+    return Figure(
+        f"copy-{device}",
+        f"Beside a neighbour on {device}",
+        "The log appends 8 KiB and calls fdatasync after each; the reads are 4 KiB at random, direct, four at a time. "
+        "Both have best effort 0. Alone is the same scheduler without the neighbour.",
+        tuple(_tables(cells, device)),
+        terminal=True,
+    )
 
 
 def _tables(cells: Sequence[Cell], device: str) -> Iterator[Table]:
     for variant in (name + system for system in ("", XFS) for name in DOES):
-        rows = tuple(_row(cells, cell) for cell in cells if (cell.device, cell.variant) == (device, variant))
-        if rows:
-            name = variant.removesuffix(XFS)
-            columns = (*COLUMNS, f"neighbour, {'files' if name in FILES else 'MB'}/s")
+        shown = [cell for cell in cells if (cell.device, cell.variant) == (device, variant)]
+        if shown:
+            name, unit, _ = _neighbour(variant)
+            columns = (*COLUMNS, f"neighbour, {unit}/s")
             system = "XFS" if variant.endswith(XFS) or name == "update" else "ext4"
-            yield Table(f"{device}, {system}: the neighbour {DOES[name]}", columns, rows)
+            title = f"{device}, {system}: the neighbour {DOES[name]}"
+            yield Table(title, columns, tuple(_row(cells, cell) for cell in shown), 1, _marked(shown))
+
+
+def _neighbour(variant: str) -> tuple[str, str, float]:
+    """Its name, and the unit of its progress: that in words and in numbers."""
+    name = variant.removesuffix(XFS)
+    return (name, "files", 1.0) if name in FILES else (name, "MB", 1e6)
+
+
+def _marked(cells: Sequence[Cell]) -> frozenset[int]:
+    return frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS)
 
 
 def _alone(variant: str) -> str:
@@ -115,7 +166,7 @@ def _alone(variant: str) -> str:
 
 def _row(cells: Sequence[Cell], cell: Cell) -> tuple[str, ...]:
     log, reads = cell.job("log"), cell.job("reads")
-    unit = 1.0 if cell.variant.removesuffix(XFS) in FILES else 1e6
+    _, _, scale = _neighbour(cell.variant)
     try:
         alone = find(cells, cell.device, cell.scheduler, _alone(cell.variant))
         parts = [number(ratio(job.iops, alone.job(job.name).iops)) for job in (log, reads)]
@@ -123,5 +174,5 @@ def _row(cells: Sequence[Cell], cell: Cell) -> tuple[str, ...]:
         parts = ["–", "–"]
     return (
         *(cell.scheduler, number(log.iops), parts[0], number(log.sync.p99 / 1e6), number(log.sync.p999 / 1e6)),
-        *(number(reads.iops), parts[1], number(reads.lat.p99 / 1e6), number(cell.readings["neighbour"] / unit)),
+        *(number(reads.iops), parts[1], number(reads.lat.p99 / 1e6), number(cell.readings["neighbour"] / scale)),
     )
