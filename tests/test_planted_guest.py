@@ -270,8 +270,8 @@ SLUICE = (
     ("no-insert-place", "\tsluice->ranks.place = slu_place;\n", "", "sluice-calls"),
     (
         "pieces-at-once",
-        "\t\t\tkib |= SLU_NOTE_PIECE;\n",
-        "\t\t\tsluice->pieces--;\n\t\t\tsluice->room_ns = SLU_ROOM_NS;\n",
+        "\tranks_set_note(rq, SLU_NOTE_PIECE);\n",
+        "\tsluice->pieces--;\n\tsluice->room_ns = SLU_ROOM_NS;\n",
         "sluice-pieces: pieces were inside the device at once",
     ),
     ("pieces-as-large", "\t\tnow = min(now, SLU_PIECE_SECTORS);\n", "\t\t;\n", "sluice-pieces"),
