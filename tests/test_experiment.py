@@ -178,7 +178,7 @@ def test_several_fios_of_a_run_make_one_cell() -> None:
 @pytest.mark.parametrize(
     ("names", "options", "told"),
     [
-        (["prio-mx"], {}, "no experiment called 'prio-mx'; there are afq, async-priority, bench, bench-copy, blog-latency"),
+        (["prio-mx"], {}, "no experiment called 'prio-mx'; there are afq, async-priority, bench, bench-copy"),
         (["../prio-mix"], {}, "no experiment called"),
         (["prio-mix"], {"devices": ["floppy"]}, "no device called 'floppy'; there are ssd, hdd, emmc, nvme"),
         (["prio-mix"], {"schedulers": ["cfq"]}, "no scheduler called 'cfq'; there are none, mq-deadline"),

@@ -665,7 +665,7 @@ BUGS = (
         "kernel/split/costs.c",
         "\tsplit_costs_use(device, &costs);\n}",
         "}",
-        "afq-burst: FAIL: the drive is said",
+        "afq-burst: FAIL: large has",
     ),
     *(Bug(name, "split-token", "kernel/split/token.c", right, wrong, test) for name, right, wrong, test in TOKEN),
     *(
