@@ -23,8 +23,9 @@ static bool cost_in(u64 value, u64 least, u64 most)
  * @kind: what the kernel says of it
  * @capacity: bytes
  *
- * Round figures of common classes: a SATA disk of 7200 rpm, and an SSD behind SATA.  They only
- * have to be of the right order.
+ * Round figures of common classes: a SATA disk of 7200 rpm, and an SSD behind SATA.  Writes are as
+ * slow as a cheap SSD sustains them.  For a drive that is faster shows that at once, and a slower
+ * one only while it is full: until then others would wait for what was thought to be cheap.
  *
  * Return: parameters for cost_init().
  */
@@ -42,10 +43,10 @@ struct cost_device cost_device(enum cost_kind kind, u64 capacity)
 	static const struct cost_device flash = {
 		.kind = COST_FLASH,
 		.read_mbps = 500,
-		.write_mbps = 400,
+		.write_mbps = 100,
 		.flush_us = 1000,
 		.read_iops = 80000,
-		.write_iops = 50000,
+		.write_iops = 5000,
 	};
 	struct cost_device device = kind == COST_ROTATING ? disk : flash;
 

@@ -46,7 +46,7 @@ knobs() {
 DISK=d1 disk hdd data=none
 scheduler afq
 disk_costs="kind=disk read_mbps=150 write_mbps=150 flush_us=5000 rpm=7200 seek_track_us=1000 seek_full_us=16000"
-flash_costs="kind=flash read_mbps=500 write_mbps=400 flush_us=1000 read_iops=80000 write_iops=50000"
+flash_costs="kind=flash read_mbps=500 write_mbps=100 flush_us=1000 read_iops=80000 write_iops=5000"
 knobs 1000 "ctrl=auto $disk_costs" 8000 12288 4096
 # costs WRITTEN TEXT: after WRITTEN was written, the knob reads as TEXT.
 costs() {
@@ -62,7 +62,7 @@ for value in rpm "rpm=fast" rpm= read_iops=100 kind=tape ctrl=none ctrl "rpm=720
 done
 # A disk that only reports that it rotates: a read costs its size and its command, as configured.
 costs kind=flash "ctrl=user $flash_costs"
-costs "read_mbps=1000 write_mbps=1000 read_iops=1000" "ctrl=user kind=flash read_mbps=1000 write_mbps=1000 flush_us=1000 read_iops=1000 write_iops=50000"
+costs "read_mbps=1000 write_mbps=1000 read_iops=1000" "ctrl=user kind=flash read_mbps=1000 write_mbps=1000 flush_us=1000 read_iops=1000 write_iops=5000"
 echo 1 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
 dd if="$DEV" of=/dev/null bs=4k count=1 skip=4000 iflag=direct status=none
 echo 0 >/sys/kernel/tracing/events/sluice/afq_dispatch/enable
