@@ -428,9 +428,9 @@ static void split_at_requeue(void *unused, struct request *rq)
 }
 
 struct split_probe split_block_probes[] = {
-	{ .name = "block_rq_issue", .function = split_at_issue },
-	{ .name = "block_rq_complete", .function = split_at_complete },
-	{ .name = "block_rq_requeue", .function = split_at_requeue },
+	{ .name = "block_rq_issue", .function = split_at_issue, .more = SPLIT_FLUSHES },
+	{ .name = "block_rq_complete", .function = split_at_complete, .more = SPLIT_FLUSHES },
+	{ .name = "block_rq_requeue", .function = split_at_requeue, .more = SPLIT_FLUSHES },
 #ifdef SLUICE_FLUSHES_BYPASS
 	{ .name = "block_getrq", .function = split_at_request },
 #endif

@@ -10,6 +10,12 @@
 
 static struct dentry *split_debugfs;
 
+/* What a policy needs of SPLIT_MORE and SPLIT_FLUSHES: only one that charges has costs learned. */
+static unsigned int split_needs(const struct split_ops *ops)
+{
+	return ops->more | (ops->charge ? SPLIT_FLUSHES : 0);
+}
+
 struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)
 {
 	struct split_device *device = split_device_alloc(q, ops, data);
@@ -17,7 +23,7 @@ struct split_device *split_attach(struct request_queue *q, const struct split_op
 
 	if (IS_ERR(device))
 		return device;
-	err = split_hooks_on(ops->more);
+	err = split_hooks_on(split_needs(ops));
 	if (err) {
 		split_device_free(device);
 		return ERR_PTR(err);
@@ -35,7 +41,7 @@ void split_detach(struct split_device *device)
 	split_open_gates(device);
 	synchronize_rcu();
 	split_end_holds(device);
-	split_hooks_off(device->ops->more);
+	split_hooks_off(split_needs(device->ops));
 	percpu_ref_kill(&device->refs);
 }
 EXPORT_SYMBOL_GPL(split_detach);

@@ -7,6 +7,9 @@
 
 #include <linux/bits.h>
 
+/* Beside SPLIT_MORE: the flushes of the devices, for policies that charge what I/O costs. */
+#define SPLIT_FLUSHES BIT(SPLIT_KINDS)
+
 /**
  * struct split_hook - a hooked function
  * @function: its name
@@ -28,7 +31,7 @@ struct split_hook {
  * @name: the tracepoint's
  * @function: of the tracepoint's type, with a pointer before the arguments
  * @tracepoint: once it has been found
- * @more: in only for policies that have this among their @more; 0: for all
+ * @more: in only for policies that need this of SPLIT_MORE and SPLIT_FLUSHES; 0: for all
  * @in: it is listened to
  */
 struct split_probe {

@@ -44,7 +44,7 @@ static struct split_probe *const split_all_probes[] = {
  * struct split_hooking - whether the hooks are in
  * @lock: guards @users and @more
  * @users: devices with a policy
- * @more: those of them that have gates of each kind of SPLIT_MORE
+ * @more: those of them that need each of SPLIT_MORE and SPLIT_FLUSHES
  * @in: whether the hooks are in; used by the work item alone, like @have
  * @have: the kinds of @more that hooks and probes are in for
  * @result: of the last run of the work item: 0 or a negative error; 1 while it is to run
@@ -56,7 +56,7 @@ static struct split_probe *const split_all_probes[] = {
 static struct {
 	spinlock_t lock; /* guards users and more */
 	unsigned int users;
-	unsigned int more[SPLIT_KINDS];
+	unsigned int more[SPLIT_KINDS + 1];
 	bool in;
 	unsigned int have;
 	int result;
@@ -174,7 +174,7 @@ static int split_put_in_all(void)
 	return err;
 }
 
-/* Puts in hooks and probes for these of SPLIT_MORE, besides those of all. */
+/* Puts in hooks and probes for these needs, besides those of all. */
 static int split_change_more(unsigned int more)
 {
 	unsigned int had = split_hooking.have;
@@ -203,7 +203,7 @@ static int split_put_in_for(unsigned int more)
 	return err;
 }
 
-/* Which of SPLIT_MORE any device needs. */
+/* Which of SPLIT_MORE and SPLIT_FLUSHES any device needs. */
 static unsigned int split_more(void)
 {
 	unsigned int kind, more = SPLIT_NONE;
@@ -243,7 +243,7 @@ static bool split_has_answer(int *result)
 	return *result <= 0;
 }
 
-/* One more or one less device needs these of SPLIT_MORE. */
+/* One more or one less device needs these. */
 static void split_count_more(unsigned int more, int by)
 {
 	unsigned int kind;
@@ -256,7 +256,7 @@ static void split_count_more(unsigned int more, int by)
 
 /**
  * split_hooks_on() - put the hooks in, for one more device
- * @more: what it needs of SPLIT_MORE
+ * @more: what it needs of SPLIT_MORE and SPLIT_FLUSHES
  *
  * Sleeps, SPLIT_HOOKS_MS at most.  Return: 0; -EBUSY, -ETIMEDOUT or another error, which
  * has been explained in the kernel log.
