@@ -274,7 +274,13 @@ SLUICE = (
         "\tsluice->pieces--;\n\tsluice->room_ns = SLU_ROOM_NS;\n",
         "sluice-pieces: pieces were inside the device at once",
     ),
-    ("pieces-as-large", "\t\tnow = min(now, SLU_PIECE_SECTORS);\n", "\t\t;\n", "sluice-pieces"),
+    (
+        "pieces-by-speed",
+        "\t\tsectors /= 2;\n\treturn sectors;\n",
+        "\t\tsectors /= 2;\n\treturn SLU_PIECE_MOST;\n",
+        "sluice-pieces: FAIL: a drive of 30 MB/s gets",
+    ),
+    ("pieces-as-large", "\t\tnow = min(now, slu_piece(sluice));\n", "\t\t;\n", "sluice-pieces"),
     (
         "no-room-again",
         "min(room, slu_most_room(below))",
@@ -311,7 +317,7 @@ SLUICE = (
         "own-limit-lost",
         "\tif (was != sluice->set_sectors)\n\t\tsluice->max_sectors = was;\n",
         "",
-        "sluice-pieces: FAIL: a limit of 64 KiB",
+        "sluice-pieces: FAIL: a limit of 40 KiB",
     ),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
 )

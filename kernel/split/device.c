@@ -294,6 +294,14 @@ u64 split_cost_ns(const struct split_device *device, u64 cost)
 }
 EXPORT_SYMBOL_GPL(split_cost_ns);
 
+u64 split_write_ns(const struct split_device *device, u64 bytes)
+{
+	const struct cost_model *model = split_model(device);
+
+	return cost_ns(model, cost_data(model, COST_WRITE, bytes));
+}
+EXPORT_SYMBOL_GPL(split_write_ns);
+
 u64 split_flush_ns(const struct split_device *device)
 {
 	const struct cost_model *model = split_model(device);

@@ -137,10 +137,12 @@
 #define SLU_LATER_PART 2
 
 /*
- * While ranks compete for flash no request is larger, as in ranks.c: what no other rank can
- * interrupt.  So much the page cache reads ahead.
+ * While ranks compete for flash no request is larger than a piece: what no other rank can
+ * interrupt.  It is what the device writes in SLU_ROOM_NS, but no more than is merged (ranks.c),
+ * which is also what the page cache reads ahead, and no less than keeps most of the speed.
  */
-#define SLU_PIECE_SECTORS (128U * 1024 >> SECTOR_SHIFT)
+#define SLU_PIECE_LEAST (32U * 1024 >> SECTOR_SHIFT)
+#define SLU_PIECE_MOST (128U * 1024 >> SECTOR_SHIFT)
 
 /* In a request's note: it is one of @pieces. */
 #define SLU_NOTE_PIECE BIT_ULL(RANKS_NOTE_BITS - 1)
@@ -1193,6 +1195,16 @@ static void slu_make_room(struct slu_data *sluice)
 		WRITE_ONCE(sluice->room_ns, min(room, slu_most_room(below)));
 }
 
+static unsigned int slu_piece(const struct slu_data *sluice)
+{
+	unsigned int sectors = SLU_PIECE_MOST;
+
+	while (sectors > SLU_PIECE_LEAST &&
+	       split_write_ns(sluice->device, (u64)sectors << SECTOR_SHIFT) > SLU_ROOM_NS)
+		sectors /= 2;
+	return sectors;
+}
+
 /*
  * The queue's requests are pieces while ranks compete for flash.  A limit that was changed
  * meanwhile is the user's.
@@ -1207,7 +1219,7 @@ static void slu_set_pieces(struct slu_data *sluice, bool pieces)
 	now = min_not_zero(min(sluice->max_sectors, limits->max_hw_sectors),
 			   limits->max_dev_sectors);
 	if (pieces)
-		now = min(now, SLU_PIECE_SECTORS);
+		now = min(now, slu_piece(sluice));
 	if (now == was || cmpxchg(&limits->max_sectors, was, now) == was)
 		sluice->set_sectors = now;
 }

@@ -440,6 +440,15 @@ u64 split_expected(const struct split_call *call);
 u64 split_cost_ns(const struct split_device *device, u64 cost);
 
 /**
+ * split_write_ns() - how long a device takes to write so much in a long sequential transfer
+ * @device: what split_attach() returned
+ * @bytes: how much, 2^45 at most
+ *
+ * Return: ns, by what is known of the device now.
+ */
+u64 split_write_ns(const struct split_device *device, u64 bytes);
+
+/**
  * split_flush_ns() - how long a device takes to flush a cache with nothing in it
  * @device: what split_attach() returned
  *

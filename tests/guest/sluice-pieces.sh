@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: sluice
-# Beside commits of best effort 0 the writeback of an idle copy goes in pieces of 128 KiB, one after the other, unless a commit
-# asked for it. Alone it goes as before. Afterwards the queue has its own limits again, and the kept-back data is on the disk.
+# Beside commits of best effort 0 the writeback of an idle copy goes in pieces, one after the other, unless a commit asked for
+# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. Alone it goes as before. Afterwards the queue has its own limits again, and the kept-back data is on the disk.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -36,6 +36,7 @@ watch() {
 load xfs
 disk ssd
 scheduler sluice
+datasheet ssd
 mkfs.xfs -q "$DEV"
 mkdir -p /tmp/mnt
 mount "$DEV" /tmp/mnt
@@ -59,6 +60,16 @@ set -- $beside
 [ "$1" -ge 10 ] || fail "hardly anything is written back: $beside"
 [ "$2" -le $limit ] || fail "beside commits a request of $2 KiB was written back"
 [ "$3" -le 2 ] || fail "$3 pieces were inside the device at once"
+
+# piece WRITE_MBPS KIB: so large is a request at most when the drive is thought to write so fast.
+piece() {
+	echo "write_mbps=$1" >"$Q/iosched/costs"
+	sleep 1
+	[ "$(cat "$Q/max_sectors_kb")" = "$2" ] || fail "a drive of $1 MB/s gets $(cat "$Q/max_sectors_kb") KiB at most, not $2"
+}
+piece 30 64
+piece 10 32
+piece 200 128
 
 pkill -f -KILL name=log
 sleep 2
@@ -97,10 +108,10 @@ echo none >"$Q/scheduler"
 [ "$(cat "$Q/max_sectors_kb")" = "$own" ] || fail "without the scheduler requests have $(cat "$Q/max_sectors_kb") KiB at most"
 echo sluice >"$Q/scheduler"
 sleep 2
-echo 64 >"$Q/max_sectors_kb"
+echo 40 >"$Q/max_sectors_kb"
 sleep 1
 echo none >"$Q/scheduler"
-[ "$(cat "$Q/max_sectors_kb")" = 64 ] || fail "a limit of 64 KiB that was set became $(cat "$Q/max_sectors_kb")"
+[ "$(cat "$Q/max_sectors_kb")" = 40 ] || fail "a limit of 40 KiB that was set became $(cat "$Q/max_sectors_kb")"
 pkill -KILL fio
 while pgrep fio >/dev/null; do sleep 0.1; done
 umount /tmp/mnt
