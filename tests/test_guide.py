@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guide that adds an elevator: its files, as they are on the page, are built, tested and measured."""
+"""The guides that add an elevator and a policy: their files, as the pages have them, are built, tested and measured."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from lab import job, kernels, modules
 from lab.job import Job
 
 TOP = Path(__file__).parent.parent
-GUIDE = TOP / "docs/guide-elevator.md"
 # A block of four spaces below the line that names its file, and the block of changes to files that are there.
 FILE = re.compile(r"^`([\w/.-]+)`[^\n`]*:\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 CHANGES = re.compile(r"(?:^    (?:---|\+\+\+|@@|[-+ ]).*\n)+", re.MULTILINE)
-NAME = "reverse"
+# Each guide's files.
+GUIDES = {
+    "elevator": [
+        "kernel/elevator/reverse.c",
+        "tests/guest/reverse-order.sh",
+        *(f"experiments/youngest/{name}" for name in ("experiment.toml", "reads.fio", "analysis.py")),
+    ],
+    "policy": ["kernel/split/pacer.c", "tests/guest/pacer-creat.sh"],
+}
 
 
 def text(block: str) -> str:
@@ -28,10 +35,9 @@ def text(block: str) -> str:
     return re.sub(r"^    ", "", block.strip("\n") + "\n", flags=re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with what the page adds."""
-    folder, page = tmp_path_factory.mktemp("guide"), GUIDE.read_text(encoding="utf-8")
+def grown(guide: str, folder: Path) -> Path:
+    """A copy of the tree with what a guide's page adds."""
+    page = (TOP / f"docs/guide-{guide}.md").read_text(encoding="utf-8")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=TOP, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -45,29 +51,43 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_page_has_all_files(tree: Path) -> None:
-    there = ["kernel/elevator/reverse.c", "tests/guest/reverse-order.sh"]
-    there += [f"experiments/youngest/{name}" for name in ("experiment.toml", "reads.fio", "analysis.py")]
-    assert [name for name in there if not (tree / name).is_file()] == []
-    listed = subprocess.run([tree / "sluice", "list"], capture_output=True, text=True, check=True).stdout
-    assert {"youngest", NAME} <= {line.split(" ")[0] for line in listed.splitlines()}
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tree with what each guide adds."""
+    return {guide: grown(guide, tmp_path_factory.mktemp(guide)) for guide in GUIDES}
+
+
+def module_name(guide: str) -> str:
+    """The module that a guide adds."""
+    return Path(GUIDES[guide][0]).stem
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_the_page_has_all_files(trees: dict[str, Path], guide: str) -> None:
+    assert [name for name in GUIDES[guide] if not (trees[guide] / name).is_file()] == []
+    listed = subprocess.run([trees[guide] / "sluice", "list"], capture_output=True, text=True, check=True).stdout
+    added = {module_name(guide), *(Path(name).parent.name for name in GUIDES[guide] if name.startswith("experiments"))}
+    assert added <= {line.split(" ")[0] for line in listed.splitlines()}
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("guide", GUIDES)
 @pytest.mark.parametrize("kernel", kernels.names())
-def test_its_test_passes(tree: Path, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modules, "SOURCES", tree / "kernel")
-    monkeypatch.setattr(modules, "OBJECTS", {**modules.OBJECTS, NAME: f"{NAME}.o"})
-    script = (tree / "tests/guest/reverse-order.sh").read_text(encoding="utf-8")
-    outcome = job.run(Job(kernel, script, modules.build(kernel, NAME, "simdisk")))
+def test_its_test_passes(trees: dict[str, Path], guide: str, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = module_name(guide)
+    monkeypatch.setattr(modules, "SOURCES", trees[guide] / "kernel")
+    monkeypatch.setattr(modules, "OBJECTS", {**modules.OBJECTS, name: f"{name}.o"})
+    script = (trees[guide] / GUIDES[guide][1]).read_text(encoding="utf-8")
+    outcome = job.run(Job(kernel, script, modules.build(kernel, name, "simdisk", "sluice-cause", "split")))
     assert outcome.status == 0, outcome.files["stderr"].decode()
     assert complaints(outcome.dmesg) == []
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("lab")
-def test_its_experiment_runs_and_its_claim_holds(tree: Path) -> None:
+def test_its_experiment_runs_and_its_claim_holds(trees: dict[str, Path]) -> None:
+    tree = trees["elevator"]
     line = [sys.executable, "-P", "-m", "lab.cli", "run", "youngest", "--out", str(tree / "results")]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     done = subprocess.run(line, cwd=tree, env=environment, capture_output=True, text=True, check=False)
