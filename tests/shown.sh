@@ -59,3 +59,46 @@ machine() {
 	setpriv --reuid=postgres --clear-groups sleep 1000 &
 	DEV=/dev/sda Q=/sys/block/sda/queue
 }
+
+# beside LOAD: end the load beside the last command, and have this one run beside the next.
+beside() {
+	pkill -KILL '^(fio|dd)$'
+	while pgrep '^(fio|dd)$' >/dev/null; do sleep 0.1; done
+	"$1"
+}
+
+# job OPTION…: a fio job without an end.
+job() {
+	fio --ioengine=libaio --time_based --runtime=600 --output=/dev/null "$@" &
+}
+
+# mixed: random reads and writes that fill the queue of a disk.
+mixed() {
+	job --filename="$DEV" --direct=1 --bs=4k --iodepth=16 --name=reads --rw=randread --numjobs=2 --name=writes --rw=randwrite
+	sleep 1
+}
+
+# classes: a real-time database beside an idle backup under mq-deadline, for a second.
+classes() {
+	scheduler mq-deadline
+	echo 256 >"$Q/nr_requests"
+	job --name=backup --filename="$DEV" --direct=1 --rw=read --bs=128k --iodepth=16 --prioclass=3 --startdelay=1 --runtime=1
+	job --name=database --filename="$DEV" --direct=1 --rw=randread --bs=4k --iodepth=16 --prioclass=1 --startdelay=1 --runtime=1
+}
+
+# inverted: a real-time writer beside an idle reader under kyber, for a second.
+inverted() {
+	scheduler kyber
+	job --name=reader --filename="$DEV" --direct=1 --rw=randread --bs=4k --iodepth=64 --prioclass=3 --startdelay=1 --runtime=1
+	job --name=writer --filename="$DEV" --direct=1 --rw=randwrite --bs=4k --iodepth=64 --prioclass=1 --startdelay=1 --runtime=1
+}
+
+# waiting: a database's log and its reader, a scan, and an idle copy.
+waiting() {
+	file_system
+	job --name=log --filename=/tmp/mnt/log --ioengine=psync --rw=write --bs=8k --size=8m --fdatasync=1 --prio=0
+	job --name=reader --filename="$DEV" --direct=1 --offset=200m --size=50m --ioengine=psync --rw=randread --bs=4k --prio=0
+	job --name=scan --filename="$DEV" --direct=1 --offset=300m --size=50m --ioengine=psync --rw=read --bs=64k --prio=7
+	ionice -c 3 dd if=/dev/zero of=/tmp/mnt/copy bs=64k count=10000 status=none &
+	sleep 3
+}
