@@ -312,6 +312,12 @@ SLUICE = (
         "sluice-equal: FAIL: beside threads that wait for tags",
     ),
     ("copy-at-once", "slu_light_beside(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy the p99"),
+    (
+        "heirs-unnamed",
+        "other->rank < (waiter ? waiter->rank : rank)",
+        "other->rank > rank",
+        "sluice-traces: FAIL: of the copy's requests",
+    ),
     ("limit-stays", "\tslu_set_pieces(sluice, false);\n", "", "sluice-pieces: FAIL: without the scheduler"),
     (
         "own-limit-lost",

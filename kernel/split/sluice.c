@@ -45,6 +45,9 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#define CREATE_TRACE_POINTS
+#include "sluice-trace.h"
+
 /*
  * Per cent of the device's time, on flash too: what is written for a low rank costs a high one more
  * than that time, when a commit of its own has to wait for it.
@@ -700,6 +703,7 @@ static void slu_hold_call(struct slu_data *sluice, struct slu_client *client,
 		client->went = jiffies;
 	}
 	held_calls_add(&client->calls, call, reason);
+	trace_sluice_hold(sluice->ranks.q, call->account->tgid, client->rank, call->kind, reason);
 	sluice->held++;
 	slu_set_gates(sluice);
 }
@@ -726,6 +730,8 @@ static void slu_let_go(struct slu_data *sluice, struct slu_client *client)
 		list_move_tail(&client->waits, &r->waiting);
 	slu_admit(sluice, client, call, false);
 	slu_be_there(sluice, client);
+	trace_sluice_let_go(sluice->ranks.q, call->account->tgid, client->rank, call->kind,
+			    jiffies_to_msecs(jiffies - call->began));
 	split_let_go(call);
 }
 
@@ -955,16 +961,33 @@ static void slu_prepare_request(struct request *rq)
 	ranks_prepare_request(rq);
 }
 
+/* Says for which process of a more urgent rank a request goes before all reads. */
+static void slu_trace_inherit(const struct slu_data *sluice, const struct slu_client *client,
+			      struct request *rq)
+{
+	const struct slu_client *other, *waiter = NULL;
+	unsigned int rank = client == sluice->client ? RANK_IDLE : client->rank;
+
+	list_for_each_entry(other, &sluice->known, known)
+		if (other->inside && other->rank < (waiter ? waiter->rank : rank))
+			waiter = other;
+	if (waiter)
+		trace_sluice_inherit(rq, client->account ? client->account->tgid : 0, rank,
+				     waiter->account->tgid, waiter->rank);
+}
+
 /* The rank of a request that comes.  What a task with a journal handle reads can't wait. */
 static unsigned int slu_place(struct request *rq)
 {
 	struct slu_data *sluice = rq->q->elevator->elevator_data;
 	struct slu_client *client = slu_client(sluice, split_request_account(rq));
+	bool orders = slu_orders(rq), light;
 	unsigned int rank;
-	bool light;
 
+	if (trace_sluice_inherit_enabled() && (!orders || split_has_handle()))
+		slu_trace_inherit(sluice, client, rq);
 	/* What no process is known to have caused is above none of them. */
-	if (!slu_orders(rq))
+	if (!orders)
 		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
 	slu_be_there(sluice, client);
 	rank = rank_of_ioprio(sluice_rq_ioprio(rq));
