@@ -10,10 +10,10 @@
 
 static struct dentry *split_debugfs;
 
-/* What a policy needs of SPLIT_MORE and SPLIT_FLUSHES: only one that charges has costs learned. */
+/* What a policy needs of SPLIT_MORE and SPLIT_FLUSHES: for one that charges costs are learned. */
 static unsigned int split_needs(const struct split_ops *ops)
 {
-	return ops->more | (ops->charge ? SPLIT_FLUSHES : 0);
+	return ops->more | (ops->charge || ops->flush ? SPLIT_FLUSHES : 0);
 }
 
 struct split_device *split_attach(struct request_queue *q, const struct split_ops *ops, void *data)

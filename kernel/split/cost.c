@@ -24,8 +24,9 @@ static bool cost_in(u64 value, u64 least, u64 most)
  * @capacity: bytes
  *
  * Round figures of common classes: a SATA disk of 7200 rpm, and an SSD behind SATA.  Writes are as
- * slow as a cheap SSD sustains them.  For a drive that is faster shows that at once, and a slower
- * one only while it is full: until then others would wait for what was thought to be cheap.
+ * slow as a cheap SSD sustains them: a drive that is faster shows that when it writes for half a
+ * second, a slower one only while it is full, and until then others would wait for what was thought
+ * to be cheap.
  *
  * Return: parameters for cost_init().
  */

@@ -7,7 +7,7 @@
 
 #include <linux/bits.h>
 
-/* Beside SPLIT_MORE: the flushes of the devices, for policies that charge what I/O costs. */
+/* Beside SPLIT_MORE: the flushes of the devices, for policies that charge or hear of them. */
 #define SPLIT_FLUSHES BIT(SPLIT_KINDS)
 
 /**

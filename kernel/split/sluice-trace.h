@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What sluice decided.  Ranks: 0-7 RT, 8-15 BE, 16 IDLE.  Processes are those whose accounts they
- * have; of an account that is a cgroup, the one that was its first.
+ * What sluice decided.  Ranks: 0-7 RT, 8-15 BE, 16 IDLE.  Processes are the accounts' ones; 0: the
+ * account is a cgroup, or not known.  A held call that is killed or dropped doesn't go.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM sluice

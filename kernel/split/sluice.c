@@ -972,8 +972,8 @@ static void slu_trace_inherit(const struct slu_data *sluice, const struct slu_cl
 		if (other->inside && other->rank < (waiter ? waiter->rank : rank))
 			waiter = other;
 	if (waiter)
-		trace_sluice_inherit(rq, client->account ? client->account->tgid : 0, rank,
-				     waiter->account->tgid, waiter->rank);
+		trace_sluice_inherit(rq, client->account->tgid, rank, waiter->account->tgid,
+				     waiter->rank);
 }
 
 /* The rank of a request that comes.  What a task with a journal handle reads can't wait. */
@@ -984,7 +984,8 @@ static unsigned int slu_place(struct request *rq)
 	bool orders = slu_orders(rq), light;
 	unsigned int rank;
 
-	if (trace_sluice_inherit_enabled() && (!orders || split_has_handle()))
+	if (trace_sluice_inherit_enabled() && rq != sluice->piece &&
+	    (!orders || split_has_handle()))
 		slu_trace_inherit(sluice, client, rq);
 	/* What no process is known to have caused is above none of them. */
 	if (!orders)
