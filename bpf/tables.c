@@ -673,16 +673,19 @@ double mean(const struct total *total)
 	return total->count ? (double)total->sum / total->count : 0;
 }
 
-static int by_key(const void *a, const void *b)
+/* By disk, by all else of what it is, and by whose. */
+static int compare(const struct iolat_row *one, const struct iolat_row *two)
 {
-	const struct iolat_row *one = &(*(struct row *const *)a)->key,
-			       *two = &(*(struct row *const *)b)->key;
-
 	if ((unsigned int)one->what != (unsigned int)two->what)
 		return (unsigned int)one->what < (unsigned int)two->what ? -1 : 1;
 	if (one->what != two->what)
 		return one->what < two->what ? -1 : 1;
 	return one->who < two->who ? -1 : one->who > two->who;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return compare(&(*(struct row *const *)a)->key, &(*(struct row *const *)b)->key);
 }
 
 size_t sorted_rows(struct row **sorted)
@@ -694,6 +697,11 @@ size_t sorted_rows(struct row **sorted)
 			sorted[count++] = rows[n];
 	qsort(sorted, count, sizeof(*sorted), by_key);
 	return count;
+}
+
+static int by_share(const void *a, const void *b)
+{
+	return compare(&((const struct share *)a)->key, &((const struct share *)b)->key);
 }
 
 size_t shares_of(unsigned int dev, struct share *shares)
@@ -713,6 +721,7 @@ size_t shares_of(unsigned int dev, struct share *shares)
 				(struct share){ { rows[n]->key.what & mask, rows[n]->key.who }, 0 };
 		shares[k].bytes += rows[n]->bytes;
 	}
+	qsort(shares, count, sizeof(*shares), by_share);
 	return count;
 }
 
