@@ -21,7 +21,7 @@ if [ -e sluice ]; then
 	cat >sluice <<'END'
 #!/bin/sh
 case $1 in
-explain) exec timeout --preserve-status -s INT 5 ./launcher "$@" ;;
+explain) exec timeout --preserve-status -s INT 21 ./launcher "$@" ;;
 esac
 exec ./launcher "$@"
 END

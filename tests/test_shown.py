@@ -61,16 +61,16 @@ BEFORE = {
     "docs/split-token.md": "machine",
     "docs/tutorial.md": "disk ssd; exit() { :; }",
 }
-# What runs beside commands, by how they begin: functions of shown.sh.
+# What runs beside a command that names the simulated disk, by how it begins: functions of shown.sh.
 BESIDE = {
-    "./sluice doctor": "mixed",
-    "./sluice explain": "waiting",
+    "./sluice doctor simdisk-d0": "mixed",
+    "./sluice explain /dev/simdisk-d0": "waiting",
     "iolat -n -d simdisk-d0 --alarm": "classes",
     "iolat -n -o -d simdisk-d0": "inverted",
     "iolat -o --json -d simdisk-d0": "inverted",
 }
 # Exit statuses that are no failure.
-STATUSES = {"./sluice doctor": (0, 1)}
+STATUSES = {"./sluice doctor": (0, 1), "iolat -n -d simdisk-d0 --alarm": (3,)}
 
 
 @dataclass(frozen=True)
