@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 # modules: sluice
 # Beside commits of best effort 0 the writeback of an idle copy goes in pieces, one after the other, unless a commit asked for
-# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. Alone it goes as before. Afterwards the queue has its own limits again, and the kept-back data is on the disk.
+# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. Alone it goes as before. Afterwards the queue has its own
+# limits again, and the kept-back data is on the disk.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
