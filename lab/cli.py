@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_list(commands: Commands) -> None:
     add = commands.add_parser("list", help="what there is")
-    add.add_argument("what", nargs="?", choices=["experiments", "devices", "schedulers", "kernels"])
+    add.add_argument("what", nargs="?", choices=["experiments", "devices", "stacks", "schedulers", "kernels"])
     add.set_defaults(do=_list)
 
 
@@ -118,6 +118,7 @@ def _add_places(add: argparse.ArgumentParser) -> None:
     add.add_argument("--device", type=_names, default=(), metavar="P,…", help="only on these devices")
     add.add_argument("--scheduler", type=_names, default=(), metavar="S,…", help="only these schedulers")
     add.add_argument("--kernel", type=_names, default=(), metavar="K,…", help="on these kernels")
+    add.add_argument("--stack", default="", metavar="STACK", help="with a stack on the devices: crypt-lvm, raid1 …")
 
 
 def _add_measuring(add: argparse.ArgumentParser) -> None:
@@ -228,7 +229,8 @@ def _add_wrr(commands: Commands) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    lists = {"experiments": _experiments, "devices": _devices, "schedulers": _schedulers, "kernels": _kernels}
+    lists = {"experiments": _experiments, "devices": _devices, "stacks": _stacks}
+    lists |= {"schedulers": _schedulers, "kernels": _kernels}
     for title in [options.what] if options.what else lists:
         if not options.what:
             print(f"{title}:")
@@ -258,6 +260,12 @@ def _devices() -> dict[str, str]:
     return DEVICES
 
 
+def _stacks() -> dict[str, str]:
+    from lab.devices import STACKS
+
+    return STACKS
+
+
 def _schedulers() -> dict[str, str]:
     from lab.schedulers import PHRASES, SCHEDULERS
 
@@ -275,7 +283,7 @@ def _run_points(options: argparse.Namespace) -> list[plan.Point]:
     if options.cluster and options.accel == "kvm":
         raise UsageError("a cluster has the virtual clock only", "./sluice run … --cluster ADDRESS, without --accel")
     description.known("experiment", options.experiments, description.names())
-    choice = plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set))
+    choice = plan.Choice(options.device, options.scheduler, options.kernel, tuple(options.set), stack=options.stack)
     plan.check(choice)
     return [point for one in options.experiments for point in plan.points(description.load(one), choice)]
 
@@ -298,6 +306,7 @@ def _run(options: argparse.Namespace) -> int:
         parallel=options.j,
         watch=options.iolat,
         cluster=options.cluster,
+        stack=options.stack,
     )
 
 
@@ -318,6 +327,7 @@ def _sweep_choice(options: argparse.Namespace) -> plan.Choice:
         variants=options.variant,
         seeds=tuple(map(int, seeds)),
         sweep=tuple((knob, sweep.values(text)) for knob, text in options.set),
+        stack=options.stack,
     )
     plan.check(choice)
     plan.points(description.load(options.experiment), choice)

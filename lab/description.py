@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lab import kernels, shape
-from lab.devices import DEVICES, NULL
+from lab.devices import DEVICES, NULL, STACKS
 from lab.errors import UsageError
 from lab.schedulers import SCHEDULERS
 from lab.shape import Each, ListOf, OneOf
@@ -29,6 +29,7 @@ PART = {
     "seconds": int,
     "device": DEVICE,
     "only": ListOf(DEVICE),
+    "stack": OneOf("stack", STACKS),
 }
 """The keys of a family, which a variant may have too, beside its family's name."""
 PROFILE = {
@@ -43,7 +44,7 @@ NEEDED = ("question", "kernels", "devices", "schedulers", "load", "seeds", "seco
 class Variant:
     """One way of making the load: the name of a fio file, and the sections of it that are run, or of a script.
 
-    device replaces the devices asked for; only, if not empty, restricts them.
+    device and stack, if given, replace those asked for; only, if not empty, restricts the devices.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Variant:
     seconds: int | None = None
     device: str | None = None
     only: tuple[str, ...] = ()
+    stack: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ def _variant(name: str, own: Mapping[str, Any], base: Mapping[str, Any]) -> Vari
         merged.get("seconds"),
         merged.get("device"),
         tuple(merged.get("only", ())),
+        merged.get("stack", ""),
     )
 
 

@@ -12,3 +12,15 @@ DEVICES = {
 """The simulated drives; kernel/simdisk/profile.c has their figures."""
 NULL = "null"
 """The device that costs nothing: null_blk, completing inside the submission."""
+STACKS = {
+    "lvm": "a volume of LVM",
+    "crypt": "LUKS, with a cipher that changes nothing",
+    "crypt-lvm": "a volume of LVM on LUKS",
+    "thin": "a thin volume of LVM, all of it there",
+    "raid1": "RAID 1 of md, of two disks",
+    "raid10": "RAID 10 of md, of four disks",
+    "loop": "a file of an ext4 as a disk",
+}
+"""What may lie between a simulated drive and a file system; lab/guest/stack.sh makes them."""
+DISKS = {"raid1": 2, "raid10": 4}
+"""The number of drives below the stacks that have several."""

@@ -146,7 +146,7 @@ def _whole(experiment: Experiment, found: Result) -> bool:
 
 
 def _place(cell: Cell) -> tuple[str, ...]:
-    return cell.device, cell.scheduler, cell.variant, report.tunables(cell)
+    return cell.device, cell.stack, cell.scheduler, cell.variant, report.tunables(cell)
 
 
 def _row(claim: Claim, values: str = "") -> str:
@@ -204,10 +204,12 @@ def sources(name: str) -> str:
     """A key of the sources of an experiment's runs: its folder, the guest's scripts, its modules."""
     experiment = description.load(name)
     wanted = {module for scheduler in experiment.schedulers for module in SCHEDULERS[scheduler].modules}
-    paths = [*sorted(set(_module_sources(wanted))), *sorted(image.GUEST.iterdir())]
     points = plan.points(experiment, plan.Choice())
-    scripts = [plan.script(experiment, point, point.variant.seeds[0]) for point in points]
-    data = [*scripts, *(part for path in paths for part in (path.name, path.read_bytes()))]
+    unused = () if any(point.stack for point in points) else ("stack.sh",)
+    scripts = (path for path in sorted(image.GUEST.iterdir()) if path.name not in unused)
+    paths = [*sorted(set(_module_sources(wanted))), *scripts]
+    runs = [plan.script(experiment, point, point.variant.seeds[0]) for point in points]
+    data = [*runs, *(part for path in paths for part in (path.name, path.read_bytes()))]
     return cache.key(*data, *(part for file, text in sorted(experiment.files.items()) for part in (file, text)))
 
 

@@ -29,19 +29,20 @@ def run(
     parallel: int = 2,
     watch: bool = False,
     cluster: str | None = None,
+    stack: str = "",
 ) -> int:
     """Run experiments, here or in the cluster at an address; print tables and claims, write results.json and the page.
 
     0 if all claims hold, otherwise 1; a claim that is not judged counts only if no cell was left out. UsageError and
     other LabErrors are raised.
     """
-    choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables), watch)
+    choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables), watch, stack=stack)
     plan.check(choice)
     studies = _studies(names, choice)
     _measure(studies, fresh, parallel, cluster, quiet=json_output)
     status = 0
     for study in studies:
-        folder = out or RESULTS / study.experiment.name
+        folder = out or RESULTS / "-".join(filter(None, (study.experiment.name, stack)))
         found = study.result()
         _publish(found, folder / study.experiment.name if out and len(studies) > 1 else folder, study, json_output)
         status = max(status, judge(found, study.whole))
@@ -55,7 +56,8 @@ def sweep(
     plan.check(choice)
     study = Study.of(description.load(name), choice)
     runs.measure(study.runs(), fresh, parallel, address=cluster)
-    _publish(study.result(), out or RESULTS / f"{name}-sweep", study, json_output)
+    folder = "-".join(filter(None, (name, choice.stack, "sweep")))
+    _publish(study.result(), out or RESULTS / folder, study, json_output)
     return 0
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lab import durations, kernels, shape
 from lab.description import Experiment, Variant, known
-from lab.devices import DEVICES, NULL
+from lab.devices import DEVICES, DISKS, NULL, STACKS
 from lab.durations import Like
 from lab.errors import UsageError
 from lab.schedulers import SCHEDULERS
@@ -42,6 +42,7 @@ class Point:
     scheduler: str
     tunables: tuple[tuple[str, str], ...]
     variant: Variant
+    stack: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Choice:
     sweep has the values of each knob that is varied. It runs only schedulers with such a knob, unless schedulers are
     named.
     """
+
     devices: tuple[str, ...] = ()
     schedulers: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
@@ -59,6 +61,7 @@ class Choice:
     variants: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     sweep: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    stack: str = ""
 
 
 def check(choice: Choice) -> None:
@@ -66,6 +69,7 @@ def check(choice: Choice) -> None:
     known("device", choice.devices, DEVICES)
     known("scheduler", choice.schedulers, list(SCHEDULERS))
     known("kernel", choice.kernels, kernels.names())
+    known("stack", [choice.stack] if choice.stack else [], STACKS)
     offered = [SCHEDULERS[name] for name in choice.schedulers or SCHEDULERS]
     for name, _ in (*choice.tunables, *choice.sweep):
         if not any(name in scheduler.tunables for scheduler in offered):
@@ -85,7 +89,7 @@ def points(experiment: Experiment, choice: Choice) -> list[Point]:
             for scheduler in choice.schedulers or _schedulers(own, choice):
                 if not variant.schedulers or scheduler in variant.schedulers:
                     found += [
-                        Point(kernel, device, scheduler, tunables, variant)
+                        Point(kernel, device, scheduler, tunables, variant, _stack(device, variant, choice))
                         for tunables in _tunables(experiment, scheduler, choice)
                     ]
     if not found:
@@ -128,6 +132,11 @@ def _devices(experiment: Experiment, variant: Variant, choice: Choice) -> tuple[
     )
 
 
+def _stack(device: str, variant: Variant, choice: Choice) -> str:
+    """The stack on a device; the device that costs nothing has none."""
+    return "" if device == NULL else variant.stack or choice.stack
+
+
 def _tunables(experiment: Experiment, scheduler: str, choice: Choice) -> list[tuple[tuple[str, str], ...]]:
     """The sets of tunables to try: those asked for, times the sweep, where the scheduler has them."""
     has = SCHEDULERS[scheduler].tunables
@@ -168,12 +177,14 @@ def rough_cpu_s(experiment: Experiment) -> float:
 
 def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes], watched: bool = False) -> Job:
     """The job of one run, optionally watched by iolat; takes the modules that it uses from built."""
-    from lab import iolat, job
+    from lab import iolat, job, stack
 
     files = {f"{name}.ko": built[f"{name}.ko"] for name in modules(point) if f"{name}.ko" in built}
     files[point.variant.load] = experiment.files[point.variant.load]
     if watched:
         files |= iolat.build()
+    if point.stack:
+        files |= stack.files(point.kernel)
     limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
     return job.Job(point.kernel, script(experiment, point, seed, watched), files, experiment.cpus, limit)
 
@@ -211,16 +222,17 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
     return SHOW + "\n".join(
         [
             ". ./lib.sh",
-            *_disk(point.device, own.get("parameters", {})),
+            *_disk(point.device, own.get("parameters", {}), DISKS.get(point.stack, 1)),
             # A scheduler that hooks file systems finds only those that are loaded before it. Loading xfs takes
             # seconds.
             *(["modprobe xfs"] if "split" in scheduler.needs or point.variant.load.endswith(".sh") else []),
-            f"scheduler {scheduler.elevator}",
-            *(_setting(name, value) for name, value in settings.items()),
+            *(f"load {name}" for name in scheduler.beside),
+            *_each(DISKS.get(point.stack, 1), [f"scheduler {scheduler.elevator}", *_settings(settings)]),
             'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',
             "uname -r >/out/kernel",
             "sed -n 's/^model name.*: //p' /proc/cpuinfo >/out/cpu",
             *(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items())),
+            *([". ./stack.sh", f"stack {point.stack}"] if point.stack else []),
             'export DEVICE="$DEV"',
             *([f"export WATCH='--json --all {experiment.iolat or ''}'"] if watched else []),
             _load_line(point.variant.load, sections),
@@ -236,17 +248,30 @@ def _load_line(file: str, sections: Sequence[str]) -> str:
     return "watched " + shlex.join(["fio", "--output-format=json+", "--output=/out/fio.json", *sections, file])
 
 
-def _disk(device: str, settings: Mapping[str, str]) -> list[str]:
-    """Lines that make the disk and print its parameters."""
+def _disk(device: str, settings: Mapping[str, str], number: int) -> list[str]:
+    """Lines that make a number of disks and print the parameters of the first."""
     wanted = [f"{name}={value}" for name, value in settings.items()]
     if device == NULL:
         module = shlex.join(["modprobe", "null_blk", "nr_devices=1", "queue_mode=2", "irqmode=0", *wanted])
         lines, folder = [module, "DEV=/dev/nullb0 Q=/sys/block/nullb0/queue"], "/sys/module/null_blk/parameters"
     else:
-        lines, folder = [shlex.join(["disk", device, *wanted])], "/sys/kernel/config/simdisk/d0"
+        line, folder = shlex.join(["disk", device, *wanted]), "/sys/kernel/config/simdisk/d0"
+        lines = [*(f"DISK=d{other} {line}" for other in range(1, number)), line]
     return [*lines, f"show {folder} $(ls {folder}) >/out/device"]
 
 
-def _setting(name: str, value: str) -> str:
-    refusal = shlex.quote(f"the kernel refuses {name.rsplit('/', 1)[-1]}={value}")
-    return f'echo {shlex.quote(value)} >"$Q/{name}" || fail {refusal}'
+def _each(number: int, lines: Sequence[str]) -> list[str]:
+    """Lines that are done for each of a number of disks, the first of which is the last."""
+    if number == 1:
+        return [*lines]
+    queues = " ".join(f"/sys/block/simdisk-d{disk}/queue" for disk in reversed(range(number)))
+    return [f"for Q in {queues}; do", *lines, "done"]
+
+
+def _settings(settings: Mapping[str, str]) -> list[str]:
+    """Lines that set files below queue/."""
+    return [
+        f'echo {shlex.quote(value)} >"$Q/{name}" || fail '
+        + shlex.quote(f"the kernel refuses {name.rsplit('/', 1)[-1]}={value}")
+        for name, value in settings.items()
+    ]

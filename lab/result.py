@@ -94,7 +94,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
 
     tunables are those that were set; settings are those that were in force, as read from the queue. inputs holds one
     key for each run; a key stands for everything that went into that run. readings are figures that a script measured
-    itself, by name: the mean of the runs.
+    itself, by name: the mean of the runs. stack is what lay between the device and the load, if anything did.
 
     If iolat watched, the same runs were repeated with it. stages has the latency of each stage (q2g to q2c) of all
     I/O. stages_by has the same by class and level ("be/1") and by operation ("read"), and under "files" that of file
@@ -118,6 +118,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     watched: Mapping[str, float] = {}
     watched_inputs: tuple[str, ...] = ()
     readings: Mapping[str, float] = {}
+    stack: str = ""
 
     @property
     def instructions_per_io(self) -> float:

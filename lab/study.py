@@ -15,7 +15,7 @@ from lab import analysis, fio, iolat, job, modules, plan, qemu, report, result, 
 from lab import machine as saved
 from lab.analysis import Blank, Measured, Verdict
 from lab.description import Experiment
-from lab.devices import NULL
+from lab.devices import NULL, STACKS
 from lab.durations import Like
 from lab.figure import Table
 from lab.plan import Choice, Point
@@ -49,7 +49,7 @@ class Study:
     @property
     def whole(self) -> bool:
         """Whether it has every cell of the experiment."""
-        return self.points == plan.points(self.experiment, Choice())
+        return self.points == plan.points(self.experiment, Choice(stack=self.choice.stack))
 
     def runs(self) -> list[Run]:
         """Every run; within a cell the runs with iolat come after the others."""
@@ -134,6 +134,8 @@ class Study:
         cells = [self.measured(number).cell for number in range(len(self.points))]
         first = runs.read(self._all_of(0)[0].key)
         about = machine(dict.fromkeys(point.kernel for point in self.points), first)
+        if self.choice.stack:
+            about["stack"] = f"{self.choice.stack}: {STACKS[self.choice.stack]}"
         exact = versions(dict.fromkeys(point.kernel for point in self.points), self.experiment.cpus)
         swept = dict(self.choice.sweep)
         claims = () if swept else tuple(self._with_command(verdict.claim) for verdict in self.verdicts())
@@ -144,14 +146,14 @@ class Study:
         """A claim; if it was not judged, with the command that judges it, which runs every cell."""
         if claim.state != NOT_JUDGED:
             return claim
-        fixed = Choice(kernels=self.choice.kernels, tunables=self.choice.tunables)
+        fixed = Choice(kernels=self.choice.kernels, tunables=self.choice.tunables, stack=self.choice.stack)
         return msgspec.structs.replace(claim, command=command(Study.of(self.experiment, fixed)))
 
 
 def planned(experiment: Experiment) -> list[Cell]:
     """Every cell of an experiment, without figures."""
     return [
-        Blank("", point.device, {}, point.scheduler, dict(point.tunables), point.variant.name, ())
+        Blank("", point.device, {}, point.scheduler, dict(point.tunables), point.variant.name, (), stack=point.stack)
         for point in plan.points(experiment, Choice())
     ]
 
@@ -161,8 +163,9 @@ def make_run(experiment: Experiment, point: Point, seed: int, watched: bool = Fa
     one = plan.make_job(experiment, point, seed, modules.build(point.kernel, *plan.modules(point)), watched)
     one = replace(one, files={name: _shared(data) for name, data in one.files.items()})
     tuned = [f"{name}={value}" for name, value in point.tunables]
-    title = " ".join([point.kernel, point.device, point.scheduler, *tuned, point.variant.name])
-    like = Like(experiment.name, point.device, point.scheduler, point.variant.name)
+    place = f"{point.device}+{point.stack}" if point.stack else point.device
+    title = " ".join([point.kernel, place, point.scheduler, *tuned, point.variant.name])
+    like = Like(experiment.name, place, point.scheduler, point.variant.name)
     return Run(job.key(one), one, f"{title}, seed {seed}{', watched' if watched else ''}", like)
 
 
@@ -200,6 +203,7 @@ def cell(
         iolat.cost(jobs, fio.pool([_jobs(files) for _, files in watched])) if watched else {},
         tuple(key for key, _ in watched),
         _readings([lines(files["readings"]) for _, files in bare if "readings" in files]),
+        point.stack,
     )
 
 
@@ -266,6 +270,7 @@ def command(study: Study) -> str:
         *(("--set", f"{knob}={value}") for knob, value in choice.tunables),
         *(("--set", f"{knob}={sweep.spell(values)}") for knob, values in choice.sweep),
         ("--seeds", sweep.spell([*map(str, choice.seeds)]) if choice.seeds else ""),
+        ("--stack", choice.stack),
     ]
     parts = [part for option in options if option[1] for part in option]
     verb = "sweep" if choice.sweep else "run"

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import iolat, job, kernels, modules, passes
+from lab import iolat, job, kernels, modules, passes, stack
 from lab.image import GUEST
 
 # CPU seconds that a guest needs with a kernel built here, for one with another kernel.
@@ -60,13 +60,14 @@ class Head:
     dmesg: str = ""
     nvme: str = ""
     race: str = ""
+    stack: bool = False
 
 
 def head(text: str) -> Head:
     """Read the head of a script."""
     named = "modules|kernels|schedulers|cpus|limit|full|dmesg|nvme|race"
     said = dict(re.findall(rf"^# ({named}): (.+)$", text, re.MULTILINE))
-    words = re.findall(r"^# (each|full|debug)$", text, re.MULTILINE)
+    words = re.findall(r"^# (each|full|debug|stack)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("modules", "").split()),
         tuple(said.get("kernels", " ".join(kernels.names())).split()),
@@ -80,6 +81,7 @@ def head(text: str) -> Head:
         said.get("dmesg", ""),
         said.get("nvme", ""),
         said.get("race", ""),
+        "stack" in words,
     )
 
 
@@ -133,8 +135,10 @@ def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False)
     text = script.read_text(encoding="utf-8")
     told = head(text)
     files = modules.needed(modules.build(kernel), ["simdisk", *told.modules, *filter(None, [scheduler])])
-    if script.name.startswith("iolat-"):
+    if script.name.startswith("iolat-") or told.stack:
         files |= iolat.build()
+    if told.stack:
+        files |= stack.files(kernel)
     if script.name == "with.sh":
         files["with.sh"] = WITH.read_bytes()
     if told.nvme:

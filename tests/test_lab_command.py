@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lab import cli, description, plan
-from lab.devices import DEVICES
+from lab.devices import DEVICES, STACKS
 from lab.schedulers import SCHEDULERS
 
 TOP = Path(__file__).parent.parent
@@ -86,6 +86,7 @@ def test_list_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert words == [
         *("experiments:", *description.names()),
         *("devices:", *DEVICES),
+        *("stacks:", *STACKS),
         *("schedulers:", *SCHEDULERS),
         *("kernels:", "6.1", "6.12"),
     ]
@@ -158,6 +159,8 @@ def _tree(folder: Path) -> Path:
         ("run prio-mix -j none", 2, "'none' is no positive number"),
         ("run prio-mx", 2, "the nearest is 'prio-mix'"),
         ("run prio-mix --device floppy", 2, "no device called 'floppy'"),
+        ("run prio-mix --stack luks", 2, "no stack called 'luks'"),
+        ("list stacks", 0, "RAID 1 of md"),
         ("run prio-mix --scheduler bfg", 2, "the nearest is 'bfq'"),
         ("run prio-mix --set low_shar=1", 2, "the nearest is 'low_share'"),
         ("shell --kernel 2.4", 2, "no kernel called '2.4'"),
