@@ -16,6 +16,7 @@ SOURCES = Path(__file__).parent.parent / "kernel"
 OBJECTS = {
     **{name: f"{name}.o" for name in ("sluice-cause", "sluice-ranks", "mq-prio", "cpq", "wrr")},
     **{name: f"{name}.o" for name in ("split", "split-noop", "afq", "split-token", "split-deadline", "sluice")},
+    "sluice-carry": "sluice-carry.o",
     "simdisk": "simdisk/",
     "nvme-wrr": "nvme/",
 }

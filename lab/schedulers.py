@@ -9,18 +9,22 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Scheduler:
-    """A name in tables, the kernel's elevator, files below queue/ to set, knobs in iosched/, modules that it needs."""
+    """A name in tables, the kernel's elevator, files below queue/ to set, knobs in iosched/, modules that it needs.
+
+    What is beside it is a module that is loaded too, without which the elevator works as well.
+    """
 
     name: str
     elevator: str
     settings: Mapping[str, str] = field(default_factory=dict)
     tunables: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
     @property
     def modules(self) -> tuple[str, ...]:
         """The modules that make this scheduler, Sluice's or the kernel's own, each after those that it needs."""
-        return (*self.needs, self.elevator)
+        return (*self.needs, *self.beside, self.elevator)
 
 
 DEADLINE_KNOBS = (
@@ -76,6 +80,7 @@ SCHEDULERS = {
         Scheduler("mq-deadline", "mq-deadline", {}, DEADLINE_KNOBS),
         # More tags than low priorities can fill: the remedy that kernel developers recommend.
         Scheduler("mq-deadline-tuned", "mq-deadline", {"nr_requests": "256"}, DEADLINE_KNOBS),
+        Scheduler("mq-deadline-carry", "mq-deadline", {}, DEADLINE_KNOBS, beside=("sluice-carry",)),
         Scheduler("kyber", "kyber", {}, ("read_lat_nsec", "write_lat_nsec")),
         Scheduler("bfq", "bfq", {}, BFQ_KNOBS),
         Scheduler("bfq-strict", "bfq", {"iosched/low_latency": "0"}, BFQ_KNOBS),
@@ -99,6 +104,7 @@ PHRASES = {
     "none": "the driver's order",
     "mq-deadline": "the kernel's: sorted, with deadlines and priority classes",
     "mq-deadline-tuned": "mq-deadline with nr_requests 256",
+    "mq-deadline-carry": "mq-deadline with sluice-carry: priorities through device-mapper and md",
     "kyber": "the kernel's: latency targets for reads and writes",
     "bfq": "the kernel's: proportional shares, with idle waits",
     "bfq-strict": "bfq with low_latency 0",

@@ -369,3 +369,32 @@ def test_what_finished_before_an_interrupt_is_kept(guests: Guests) -> None:
     guests.answer = answer
     run("prio-mix")
     assert len(guests.jobs) == len({job.key(one) for one in guests.jobs}) + 1
+
+
+def test_a_stack_lies_between_the_disks_and_the_load() -> None:
+    found = description.load("prio-mix")
+    points = plan.points(found, Choice(("ssd",), ("mq-deadline-tuned",), stack="raid10"))
+    assert {point.stack for point in points if point.device == "ssd"} == {"raid10"}
+    assert {point.stack for point in points if point.device == "null"} == {""}
+    lines = plan.script(found, points[0], 1).splitlines()
+    disks = [line for line in lines if re.match(r"(DISK=d\d )?disk ssd", line)]
+    assert [line.split()[0] for line in disks] == ["DISK=d1", "DISK=d2", "DISK=d3", "disk"]
+    each = lines.index(next(line for line in lines if line.startswith("for Q in ")))
+    assert lines[each + 1] == "scheduler mq-deadline"
+    assert "nr_requests" in "".join(lines[each : lines.index("done")])
+    assert lines.index("done") < lines.index("stack raid10") < lines.index('export DEVICE="$DEV"')
+
+
+def test_a_variants_own_stack_comes_before_that_asked_for() -> None:
+    found = description.load("stacked")
+    points = plan.points(found, Choice(stack="lvm"))
+    assert {point.variant.name: point.stack for point in points}["reads-crypt"] == "crypt"
+    assert {point.variant.name: point.stack for point in points}["reads"] == "lvm"
+
+
+def test_a_scheduler_brings_the_module_beside_it() -> None:
+    found = description.load("stacked")
+    for point in plan.points(found, Choice()):
+        carries = point.scheduler == "mq-deadline-carry"
+        assert ("load sluice-carry" in plan.script(found, point, 1).splitlines()) == carries
+        assert ("sluice-carry" in plan.modules(point)) == carries
