@@ -29,6 +29,8 @@ WEIGHT_FILES = {"bfq": "io.bfq.weight", "cpq": "io.sluice.weight"}
 MOST_WEIGHT = 1000
 # A share of the tags that counts as all of them: even where tags are short, some are free for a moment.
 USED_UP = 0.9
+# From this kernel on dm-crypt keeps the priorities of what it writes.
+KEEPS = (6, 9)
 # The counters of io.stat, by the names of their limits in io.max.
 LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
 
@@ -39,7 +41,7 @@ class Disk:
 
     `depth` is how many requests the device takes at once, `hw_tags` how many tags each of its queues has. `queue` and
     `knobs` are the files of queue/ and queue/iosched/ with their content. `folder` is the disk's folder in sysfs as a
-    user types it.
+    user types it. `loses` names a LUKS device above that loses the priorities of writes, and is "" if none does.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Disk:
     depth: int
     queue: Mapping[str, str]
     knobs: Mapping[str, str]
+    loses: str = ""
 
     def knob(self, name: str) -> int | None:
         """A number from queue/iosched/; None if the scheduler has no such knob."""
@@ -255,6 +258,7 @@ def read(name: str, root: Path = Path("/")) -> Disk:
         depth=min(at_once, sum(tags) or 1),
         queue=queue,
         knobs=_files(folder / "queue/iosched"),
+        loses=_loses(folder, root),
     )
 
 
@@ -267,6 +271,21 @@ def _offered(listed: str, root: Path) -> tuple[str, ...]:
         if name not in names and re.search(rf"/{file}\.ko", modules):
             names.append(name)
     return tuple(names)
+
+
+def _loses(folder: Path, root: Path) -> str:
+    """The name of a LUKS device above a disk that loses the priorities of writes, which sluice-carry would keep."""
+    release = _text(root / "proc/sys/kernel/osrelease") or ""
+    version = tuple(map(int, re.findall(r"\d+", release)[:2]))
+    there = re.search(r"/sluice-carry\.ko", _text(root / "lib/modules" / release / "modules.dep") or "")
+    if version >= KEEPS or not there or (root / "sys/module/sluice_carry").exists():
+        return ""
+    above = [*folder.glob("holders/*"), *folder.glob("*/holders/*")]
+    return next((_text(one / "dm/name") or one.name for one in above if _is_luks(one)), "")
+
+
+def _is_luks(holder: Path) -> bool:
+    return (_text(holder / "dm/uuid") or "").startswith("CRYPT-")
 
 
 def look(name: str, root: Path = Path("/")) -> Look:

@@ -215,6 +215,23 @@ def ignored_priorities(case: Case) -> Finding | None:
     )
 
 
+def lost_priorities(case: Case) -> Finding | None:
+    """Readers with different I/O priorities above LUKS, on a kernel whose dm-crypt writes without a priority."""
+    disk, readers = case.disk, case.load.readers
+    told = set(readers) if disk.scheduler in KNOWS_LEVELS else case.load.classes
+    if not disk.loses or disk.scheduler not in ORDERING or len(told) < 2 or case.load.writes < USES_IOS:
+        return None
+    who = ", ".join(f"{name} {_rank(rank)}" for rank, name in readers.items())
+    return Finding(
+        "priorities-lost",
+        f"{disk.loses} is encrypted, and these read with different I/O priorities: {who}; there are "
+        f"{case.load.writes:.0f} writes a second",
+        f"dm-crypt of this kernel writes without a priority, so that {disk.scheduler} takes all writes as alike",
+        ("modprobe sluice-carry",),
+        ("modprobe -r sluice-carry",),
+    )
+
+
 def _rank(rank: tuple[str, int]) -> str:
     ioclass, level = rank
     return "idle" if ioclass == "idle" else f"{ioclass}/{level}"
@@ -554,6 +571,7 @@ RULES = (
     unsorted,
     heavy,
     ignored_priorities,
+    lost_priorities,
     ignored_weights,
     limited,
     tight_fairness,

@@ -93,6 +93,9 @@ class Plant:
     cost: str = ""
     modules: str = "kernel/block/bfq.ko:\nkernel/block/kyber-iosched.ko:\n"
     other_queue: float = 0.0
+    release: str = "6.12.0"
+    above: str = ""
+    loaded: Sequence[str] = ()
 
     def write(self, root: Path, after_s: float) -> Path:
         """Write the files as they are `after_s` seconds after the start."""
@@ -126,8 +129,13 @@ class Plant:
 
     def _write_system(self, put: Callable[[str, object], None], after_s: float) -> None:
         put("proc/uptime", f"{START_S + after_s:.2f} 0.00")
-        put("proc/sys/kernel/osrelease", "6.12.0")
-        put("lib/modules/6.12.0/modules.dep", self.modules)
+        put("proc/sys/kernel/osrelease", self.release)
+        put(f"lib/modules/{self.release}/modules.dep", self.modules)
+        if self.above:
+            put("sys/block/sda/sda1/holders/dm-0/dm/uuid", self.above)
+            put("sys/block/sda/sda1/holders/dm-0/dm/name", "root")
+        for name in self.loaded:
+            put(f"sys/module/{name}/refcnt", 0)
         put("sys/block/sdb/dev", "8:16")
         put("sys/block/sdb/mq/0/nr_tags", 32)
         put("sys/block/sdb/stat", f"0 0 0 {int(self.other_queue * 1000 * after_s)} 0 0 0 0 0 0 0")
@@ -166,9 +174,9 @@ class Plant:
             **self.queue,
         }
 
-    def settings(self) -> tuple[Mapping[str, int], Mapping[str, object]]:
-        """The scheduler's knobs and the files of queue/."""
-        return {**KNOBS[self.scheduler], **self.knobs}, self._queue()
+    def settings(self) -> tuple[Mapping[str, int], Mapping[str, object], tuple[str, ...]]:
+        """The scheduler's knobs, the files of queue/, and the modules that are loaded."""
+        return {**KNOBS[self.scheduler], **self.knobs}, self._queue(), tuple(self.loaded)
 
     def priorities(self) -> Callable[[int], int]:
         """The results of ioprio_get(2) for the threads."""
@@ -176,6 +184,8 @@ class Plant:
 
     def type(self, line: str) -> Plant:
         """The disk after a line of the doctor's advice was typed."""
+        if loads := re.fullmatch(r"modprobe (-r )?([\w-]+)", line):
+            return replace(self, loaded=() if loads[1] else (loads[2].replace("-", "_"),))
         found = re.fullmatch(r"echo (\S+) > /sys/block/sda/queue/(iosched/)?(\w+)", line)
         assert found, line
         value, folder, name = found.groups()

@@ -29,7 +29,7 @@ END
 fi
 PATH=/stubs:$PATH
 mkdir /stubs
-for program in pg_dump psql rsync ssh systemctl updatedb; do
+for program in cryptsetup pg_dump psql rsync ssh systemctl updatedb; do
 	echo '#!/bin/sh' >/stubs/$program
 done
 echo 'pgrep -o sleep' >>/stubs/psql # the process of a backend

@@ -24,6 +24,10 @@ HDD = Plant(reads=100, read_ms=320, writes=50, write_ms=320)
 HDD_READS = Plant(reads=150, read_ms=320)
 SSD = Plant(rotating=False, reads=8000, read_ms=4, writes=2000, write_ms=8)
 NVME = Plant(rotating=False, hw_queues=4, hw_tags=255, reads=400_000, read_ms=2.4, scheduler="none")
+# An encrypted SSD on a kernel whose dm-crypt loses priorities.
+LUKS = replace(
+    SSD, scheduler="mq-prio", release="6.1.0-56-amd64", above="CRYPT-LUKS2-5e3d-root", modules="x/sluice-carry.ko:"
+)
 # Eight queues of 1023 tags, and 300 requests at a time.
 DEEP = Plant(
     rotating=False, hw_queues=8, hw_tags=1023, reads=400_000, read_ms=0.75, scheduler="none", modules="x/mq-prio.ko:"
@@ -123,6 +127,8 @@ PLANTED = {
         replace(HDD, reads=70, read_ms=14, writes=30, write_ms=10, queue={"wbt_lat_usec": 500}),
     ),
     "writeback-flash": ("writeback-throttled", replace(SSD, queue={"wbt_lat_usec": 100})),
+    "luks-levels": ("priorities-lost", replace(LUKS, threads=LEVELS)),
+    "luks-classes": ("priorities-lost", replace(LUKS, scheduler="mq-deadline", threads=CLASSES)),
 }
 
 
@@ -232,6 +238,14 @@ def test_a_sane_disk_gets_no_advice(name: str, scheduler: str, tmp_path: Path) -
         deadline(replace(HDD, threads=LEVELS[:1]), prio_aging_expire=100),
         replace(SSD, queue={"max_sectors_kb": 16}, read_kib=16, write_kib=16, threads=LEVELS, scheduler="mq-prio"),
         replace(SSD, queue={"max_sectors_kb": 16}, read_kib=4, write_kib=16),
+        replace(LUKS, threads=LEVELS, loaded=("sluice_carry",)),
+        replace(LUKS, threads=LEVELS, release="6.12.118+deb13-amd64"),
+        replace(LUKS, threads=LEVELS, above="LVM-abcd"),
+        replace(LUKS, threads=LEVELS, above=""),
+        replace(LUKS, threads=LEVELS, modules=""),
+        replace(LUKS, threads=LEVELS[:1]),
+        replace(LUKS, threads=LEVELS, scheduler="sluice"),
+        replace(LUKS, threads=LEVELS, writes=10),
         replace(HDD, queue={"wbt_lat_usec": 0}),
         replace(HDD, reads=70, read_ms=14, writes=30, write_ms=10, queue={"wbt_lat_usec": 10_000}),
     ],
