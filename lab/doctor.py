@@ -202,7 +202,6 @@ def ignored_priorities(case: Case) -> Finding | None:
         return None
     if better not in KNOWS_LEVELS and len(case.load.classes) == 1:
         return None
-    who = ", ".join(f"{name} {_rank(rank)}" for rank, name in readers.items())
     why = "knows classes but no levels" if disk.scheduler in ORDERING else "ignores priorities"
     if deep:
         why = f"orders what the device has no tag for, and this one has {disk.depth}"
@@ -210,7 +209,7 @@ def ignored_priorities(case: Case) -> Finding | None:
         "priorities-ignored",
         "scheduler",
         better,
-        f"these read with different I/O priorities: {who}; {case.load.queue:.1f} requests on average",
+        f"these read with different I/O priorities: {_named(readers)}; {case.load.queue:.1f} requests on average",
         f"{disk.scheduler} {why}: all of these wait alike",
     )
 
@@ -221,15 +220,19 @@ def lost_priorities(case: Case) -> Finding | None:
     told = set(readers) if disk.scheduler in KNOWS_LEVELS else case.load.classes
     if not disk.loses or disk.scheduler not in ORDERING or len(told) < 2 or case.load.writes < USES_IOS:
         return None
-    who = ", ".join(f"{name} {_rank(rank)}" for rank, name in readers.items())
     return Finding(
         "priorities-lost",
-        f"{disk.loses} is encrypted, and these read with different I/O priorities: {who}; there are "
+        f"{disk.loses} is encrypted, and these read with different I/O priorities: {_named(readers)}; there are "
         f"{case.load.writes:.0f} writes a second",
         f"dm-crypt of this kernel writes without a priority, so that {disk.scheduler} takes all writes as alike",
         ("modprobe sluice-carry",),
         ("modprobe -r sluice-carry",),
     )
+
+
+def _named(readers: Mapping[tuple[str, int], str]) -> str:
+    """Readers, each with its priority."""
+    return ", ".join(f"{name} {_rank(rank)}" for rank, name in readers.items())
 
 
 def _rank(rank: tuple[str, int]) -> str:

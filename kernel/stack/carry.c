@@ -38,8 +38,8 @@ static void carry_queued(void *unused, struct bio *bio)
 }
 
 /* bio_clone_blkg_association(to, from) is called for nearly all bios that are made of others. */
-static void carry_cloned(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
-			 struct ftrace_regs *regs)
+static void notrace carry_cloned(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
+				 struct ftrace_regs *regs)
 {
 	struct bio *to = sluice_ftrace_arg(regs, 0);
 	const struct bio *from = sluice_ftrace_arg(regs, 1);
