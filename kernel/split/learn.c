@@ -42,6 +42,10 @@
 #define LEARN_FAR 2
 #define LEARN_OFF 4
 
+/* By the prices, what takes so large a part of a window's time is as much as a device can do. */
+#define LEARN_FED_OF 4
+#define LEARN_FED (LEARN_FED_OF - 1)
+
 /* The unit of a price's weight, of the sum. */
 #define LEARN_WEIGHT 1024U
 
@@ -182,30 +186,6 @@ static void learn_share_out(struct learn *learn, const struct cost_terms *terms,
 		learn_set(learn, term, price[term]);
 }
 
-/*
- * Looks at a window in which the device was busy for so long.  It hasn't done what is inside at the
- * end, and did what was inside at the beginning: the window tells nothing if that is much, since
- * an error of its prices isn't one of the window's.
- * Return: whether a price changes.
- */
-static bool learn_correct(struct learn *learn, u64 busy_ns, u64 inside_ns, bool full)
-{
-	u64 sum = learn_sum(learn, &learn->terms);
-	u64 flushes = max(learn_part(learn, &learn->terms, COST_FLUSHES), learn->flushed_ns);
-	u64 more = max(inside_ns, learn->inside_ns) - min(inside_ns, learn->inside_ns);
-
-	if (!sum || more > sum / 2 || (inside_ns < learn->inside_ns && more >= busy_ns))
-		return false;
-	busy_ns = inside_ns > learn->inside_ns ? busy_ns + more : busy_ns - more;
-	if (sum + flushes < busy_ns && full)
-		learn_share_out(learn, &learn->terms, sum, busy_ns - flushes);
-	else if (sum > busy_ns && learn_may_fall(learn, sum))
-		learn_share_out(learn, &learn->terms, sum, busy_ns);
-	else
-		return false;
-	return true;
-}
-
 static u64 learn_bytes(const struct learn *learn)
 {
 	return learn->terms.of[COST_READ_BYTES] + learn->terms.of[COST_WRITE_BYTES];
@@ -219,6 +199,37 @@ static bool learn_is_full(const struct learn *learn)
 
 	return learn->kind == COST_ROTATING || inside >= deep ||
 	       inside * div_u64(learn_bytes(learn), learn->requests) >= LEARN_DEEP_BYTES;
+}
+
+/*
+ * Looks at a window that is worth @sum by the prices, in which the device was busy for so long, and
+ * may have worked for up to @spent_ns.  It hasn't done what is inside at the end, and did what was
+ * inside at the beginning: the window tells nothing if that is much, since an error of its prices
+ * isn't one of the window's.
+ * Return: whether a price changes.
+ */
+static bool learn_correct(struct learn *learn, u64 sum, u64 busy_ns, u64 spent_ns, u64 inside_ns)
+{
+	bool full = learn_is_full(learn);
+	u64 flushes = max(learn_part(learn, &learn->terms, COST_FLUSHES), learn->flushed_ns);
+	u64 more = max(inside_ns, learn->inside_ns) - min(inside_ns, learn->inside_ns);
+
+	if (!sum || more > sum / 2 || (inside_ns < learn->inside_ns && more >= busy_ns))
+		return false;
+	if (inside_ns > learn->inside_ns) {
+		busy_ns += more;
+		spent_ns += more;
+	} else {
+		busy_ns -= more;
+		spent_ns -= more;
+	}
+	if (sum + flushes < busy_ns && full)
+		learn_share_out(learn, &learn->terms, sum, busy_ns - flushes);
+	else if (sum > spent_ns && learn_may_fall(learn, sum))
+		learn_share_out(learn, &learn->terms, sum, spent_ns);
+	else
+		return false;
+	return true;
 }
 
 /* A flush that is going on counts for the window up to now. */
@@ -253,11 +264,19 @@ static void learn_add(struct cost_terms *to, const struct cost_terms *terms)
 static bool learn_look(struct learn *learn, u64 inside_ns, u64 now_ns)
 {
 	u64 passed = now_ns - learn->began_ns, busy = passed - min(learn->idle_ns, passed);
+	u64 sum = learn_sum(learn, &learn->terms), spent = busy;
 	bool works = learn->idle_ns * LEARN_LITTLE <= passed;
+	bool fed = sum * LEARN_FED_OF >= passed * LEARN_FED;
 
 	learn_count_flush(learn, now_ns);
-	learn->wrote_ns = works && !learn_reads(learn) ? learn->wrote_ns + passed : 0;
-	return learn_correct(learn, busy, inside_ns, learn_is_full(learn));
+	if (learn_reads(learn) || !(works || fed)) {
+		learn->wrote_ns = 0;
+	} else {
+		learn->wrote_ns += passed;
+		learn->known |= works && learn->wrote_ns >= LEARN_CACHE_NS;
+		spent = works || learn->known ? passed : max(busy, sum / LEARN_FAR);
+	}
+	return learn_correct(learn, sum, busy, spent, inside_ns);
 }
 
 /**

@@ -11,8 +11,12 @@
  * did takes longer by the prices than it did take, they are too high, however little it had to do.
  * But a device that needs more time than the prices say may have waited for work.  So prices rise
  * only while it was full: constantly busy, with several requests, or large ones.  Writes may end in
- * the device's cache, long before they have cost anything.  So they lower a price only after the
- * device was constantly busy with them for half a second, and never where seeks are part of it.
+ * the device's cache, long before they have cost anything.  So they lower a price only after half a
+ * second in which it was constantly busy with them, or was given as much as it can do by the
+ * prices, and never where seeks are part of it.  It may write from its cache while it has nothing
+ * to do, which counts as time that it has needed.  But a policy that goes by the prices gives a
+ * device no more than they allow, and may leave it idle for ever.  So until it was constantly busy
+ * with writes once, time without work doesn't count: prices fall little by little.
  *
  * A flush that had little to write shows its own price, another one that the writes before it are
  * dearer.
@@ -38,7 +42,9 @@
  * @inside_ns: what was inside when the window began
  * @flushed_ns: for how long it flushed its cache
  * @voided: the window tells nothing
- * @wrote_ns: for how long it was constantly busy, and not only with reads
+ * @wrote_ns: for how long it was constantly busy, or was given as much as it can do by the prices,
+ *	      and not only reads
+ * @known: it was constantly busy with writes for long enough, at some time
  * @unflushed: what was written since a flush began
  * @unflushed_writes: how many requests
  * @flushes: how many are going on
@@ -61,6 +67,7 @@ struct learn {
 	u64 flushed_ns;
 	bool voided;
 	u64 wrote_ns;
+	bool known;
 	struct cost_terms unflushed;
 	u32 unflushed_writes;
 	u32 flushes;
