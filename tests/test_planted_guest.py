@@ -89,7 +89,12 @@ RANKS = (
         "return true;",
         "mq-prio-sparse: reader's",
     ),
-    ("same-cost-for-others", "(r->alike < RANKS_ALIKE)\n\t\treturn", "(true)\n\t\treturn", "mq-prio-sparse: share of"),
+    (
+        "same-cost-for-others",
+        "(r->alike < RANKS_ALIKE)\n\t\treturn",
+        "(true)\n\t\treturn",
+        "mq-prio-sparse: beside other requests|share of",
+    ),
     ("mix-tried-anew", "RANKS_WRITES_WEIGHT 64", "RANKS_WRITES_WEIGHT 8", "mq-prio-sparse: what a MiB costs"),
     ("buffer-looks-cheap", "(r->writes < RANKS_WRITES_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     ("tags-not-kept", " >> hweight_long(ranks_mask(active))", "", "mq-prio-tags"),
