@@ -210,7 +210,8 @@ AFQ = (
         "afq-demand: FAIL: the one of higher weight",
     ),
     ("cost-not-given-back", "\tafq->window -= afq_cost_of(rq);", "", "afq-reads"),
-    ("none-held", '> (s64)afq_bytes(&afq->max_lag_kib) ? "share"', '> S64_MAX - 1 ? "share"', "afq-calls"),
+    ("none-held", 'afq_is_ahead(afq, client, call) ? "share"', 'false ? "share"', "afq-calls"),
+    ("rounds-too-short", "2 * AFQ_TICK_MS *", "AFQ_TICK_MS / 10 *", "afq-demand: FAIL: eight writers"),
     (
         "dropped-call-stays",
         "\t\tafq_unlist_call(afq, &afq->client[call->account->id], call);",
@@ -224,11 +225,11 @@ AFQ = (
         f"afq-calls: {HANGS}",
     ),
     ("reference-kept", "\tsplit_account_put(client->account);\n", "", "afq-knobs: split_accounts_exit"),
-    ("burst-unseen", '\treturn "dirty";\n', "\treturn NULL;\n", "afq-burst: FAIL: large has"),
+    ("burst-unseen", 'client->bursts && afq_dirties(call) ? "dirty"', 'false ? "dirty"', "afq-burst: FAIL: large has"),
     ("stores-unseen", "(BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))", "BIT(SPLIT_WRITE)", "afq-burst: FAIL: mapped has"),
     (
         "writer-waits-for-all",
-        "if (afq_is_late(afq, client)) {",
+        "if (afq_is_late(afq, client, beside)) {",
         "if (false) {",
         "afq-burst: FAIL: IDLE waits|FAIL: IDLE wrote but 0 bytes",
     ),
@@ -682,7 +683,7 @@ BUGS = (
         "kernel/split/costs.c",
         "\tsplit_costs_use(device, &costs);\n}",
         "}",
-        "afq-burst: FAIL: large has",
+        "afq-burst: FAIL: the drive writes",
     ),
     *(Bug(name, "split-token", "kernel/split/token.c", right, wrong, test) for name, right, wrong, test in TOKEN),
     *(

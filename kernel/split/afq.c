@@ -30,12 +30,12 @@
  * request that is alone, are learned from its reads.
  *
  * Calls.  A call is admitted if its account is ahead of the furthest-behind account by no more
- * than max_lag_kib.  Only present accounts count.  An account is present when it has something
- * waiting, inside the device or inside a call, now or a moment ago, and its calls have a cost.
- * Between its calls it is present only if it spends more of its time inside calls than outside.
- * Dirty data counts at once with its estimated cost, and with its real cost when it is written;
- * a call inside counts for a part of max_lag_kib.  The gates are closed while two accounts are
- * active.  While the device is idle all calls go.
+ * than max_lag_kib, or than what the device does in two ticks.  Only present accounts count.  An
+ * account is present when it has something waiting, inside the device or inside a call, now or a
+ * moment ago, and its calls have a cost.  Between its calls it is present only if it spends more of
+ * its time inside calls than outside.  Dirty data counts at once with its estimated cost, and with
+ * its real cost when it is written; a call inside counts for a part of max_lag_kib.  The gates are
+ * closed while two accounts are active.  While the device is idle all calls go.
  *
  * No call waits for another call's return.  An account that stays inside a call for AFQ_INSIDE_MS,
  * and makes less than AFQ_PROGRESS dirty, isn't waited for any longer.  The others' passes come up
@@ -179,15 +179,22 @@
 #define AFQ_LOOKS 64U
 #define AFQ_ANSWERS 256U
 
+/*
+ * A held writer goes on after two ticks: one has a part written back, the next one lets the call
+ * go.  Clients that were given less than what the device does in that time leave it idle.
+ */
+#define AFQ_ROUND_NS (2 * AFQ_TICK_MS * (u64)NSEC_PER_MSEC)
+
 /* Held calls that are let go at a time; others go with the next tick. */
 #define AFQ_LET_GO 64U
 
 /*
  * A held writer's file is written back in parts.  Beside other accounts a part is max_lag_kib, so
- * that a commit doesn't wait for long; else it is half a burst, so that seeks are a small share.
- * Beside others the next part of a class follows after a rest of so many times the last part's
- * time, twice that on a disk, for its seeks: 6 % of the device, or 1 % for IDLE.  A part has
- * bounds, pages.  At most so many pages of a file are counted.
+ * that a commit doesn't wait for long, and in the account's turn at least a round; else it is half
+ * a burst, so that seeks are a small share.  Beside others the next part of a class follows after a
+ * rest of so many times the last part's time, twice that on a disk, for its seeks: 6 % of the
+ * device, or 1 % for IDLE.  A part has bounds, pages.  At most so many pages of a file are
+ * counted.
  */
 #define AFQ_PART_REST 16
 #define AFQ_PART_REST_IDLE 100
@@ -624,6 +631,12 @@ static s64 afq_lead(const struct afq_data *afq, const struct afq_client *client)
 	return last ? stride_lead(&client->stride, &last->stride) : 0;
 }
 
+/* How long the device takes for so much cost. */
+static u64 afq_ns(const struct afq_data *afq, u64 cost)
+{
+	return split_cost_ns(afq->device, cost);
+}
+
 static bool afq_rt_is_busy(const struct afq_data *afq)
 {
 	const struct stride_line *line = afq->stride[RQ_RT].line;
@@ -636,8 +649,28 @@ static bool afq_device_rests(const struct afq_data *afq)
 	return !atomic_read(&afq->requests) && afq_since(READ_ONCE(afq->worked), AFQ_REST_MS);
 }
 
-/* Why a client's call must wait; NULL: it may go. */
-static const char *afq_reason(const struct afq_data *afq, const struct afq_client *client)
+/* Whether a call makes data dirty that is written later. */
+static bool afq_dirties(const struct split_call *call)
+{
+	return BIT(call->kind) & AFQ_DIRTIES && !call->direct && call->inode;
+}
+
+/*
+ * Whether a client is too far ahead for a call.  A write costs the device time only when a part is
+ * written back.
+ */
+static bool afq_is_ahead(const struct afq_data *afq, const struct afq_client *client,
+			 const struct split_call *call)
+{
+	s64 lead = afq_lead(afq, client);
+
+	return lead > (s64)afq_bytes(&afq->max_lag_kib) &&
+	       (!afq_dirties(call) || !READ_ONCE(afq->device) || afq_ns(afq, lead) > AFQ_ROUND_NS);
+}
+
+/* Why a client's next call must wait; NULL: it may go. */
+static const char *afq_reason(const struct afq_data *afq, const struct afq_client *client,
+			      const struct split_call *call)
 {
 	if (client->class == RQ_IDLE && !afq_is_quiet(afq))
 		return "idle";
@@ -645,13 +678,7 @@ static const char *afq_reason(const struct afq_data *afq, const struct afq_clien
 		return NULL;
 	if (client->class == RQ_BE && afq_rt_is_busy(afq))
 		return "class";
-	return afq_lead(afq, client) > (s64)afq_bytes(&afq->max_lag_kib) ? "share" : NULL;
-}
-
-/* How long the device takes for so much cost. */
-static u64 afq_ns(const struct afq_data *afq, u64 cost)
-{
-	return split_cost_ns(afq->device, cost);
+	return afq_is_ahead(afq, client, call) ? "share" : NULL;
 }
 
 /* How long it will take for a client's dirty data, by what its last writeback did cost. */
@@ -704,9 +731,7 @@ static void afq_note_dirty(struct afq_data *afq, struct afq_client *client)
 /* Why a call must wait even in its turn: the limit of dirty data is reached. */
 static const char *afq_dirty(const struct afq_client *client, const struct split_call *call)
 {
-	if (!client->bursts || !(BIT(call->kind) & AFQ_DIRTIES) || call->direct || !call->inode)
-		return NULL;
-	return "dirty";
+	return client->bursts && afq_dirties(call) ? "dirty" : NULL;
 }
 
 /* Accounts the time until now as inside calls or outside. */
@@ -809,7 +834,8 @@ static void afq_review(struct afq_data *afq)
 	lockdep_assert_held(&afq->lock);
 	for (i = RQ_RT; afq->held_calls && i < RQ_CLASSES; i++)
 		while (left && (client = afq_first(afq, i, AFQ_HELD)) &&
-		       (!afq_reason(afq, client) || afq_overdue(afq, i, AFQ_HELD))) {
+		       (!afq_reason(afq, client, held_calls_first(&client->calls)) ||
+			afq_overdue(afq, i, AFQ_HELD))) {
 			afq_let_go(afq, client);
 			left--;
 		}
@@ -834,7 +860,7 @@ static bool afq_enter(void *data, struct split_call *call)
 	afq_note_dirty(afq, client);
 	if (held_calls_none(&client->calls)) {
 		stride_limit_credit(afq_stride(afq, client), &client->stride, afq_credit(afq));
-		reason = afq_reason(afq, client) ?: free ? NULL : afq_dirty(client, call);
+		reason = afq_reason(afq, client, call) ?: free ? NULL : afq_dirty(client, call);
 	} else {
 		reason = "share";
 	}
@@ -1478,10 +1504,13 @@ static bool afq_look_at(struct afq_data *afq, struct afq_client *client)
  */
 static unsigned int afq_answer(struct afq_data *afq, struct afq_client *client, unsigned int left)
 {
-	const char *reason = afq_reason(afq, client)
-				     ?: list_empty(&client->writer) ? "share"
-								    : "dirty";
+	const char *reason;
 
+	if (held_calls_none(&client->calls))
+		return left;
+	reason = afq_reason(afq, client, held_calls_first(&client->calls))
+			 ?: list_empty(&client->writer) ? "share"
+							: "dirty";
 	return held_calls_answer(&client->calls, reason, left);
 }
 
@@ -1509,23 +1538,25 @@ static void afq_look(struct afq_data *afq)
  * If nothing of the file is dirty, it is a part of all that the class has dirty.
  */
 static unsigned int afq_part(const struct afq_data *afq, const struct afq_client *client,
-			     const struct split_dirt *dirt, u64 *part_ns)
+			     const struct split_dirt *dirt, bool beside, u64 *part_ns)
 {
 	bool own = dirt->dirty;
 	u64 cost = own ? dirt->cost : afq->stride[client->class].expected;
 	u64 pages = (own ? dirt->dirty : cost) >> PAGE_SHIFT;
 	u64 dirty_ns = afq_dirty_ns(afq, client, cost);
 
-	*part_ns = afq->joined > 1 ? afq_max_lag_ns(afq) : afq_burst_ns(afq, client) / 2;
+	*part_ns = afq_burst_ns(afq, client) / 2;
+	if (afq->joined > 1)
+		*part_ns = max(afq_max_lag_ns(afq), beside ? 0 : AFQ_ROUND_NS);
 	if (dirty_ns > *part_ns)
 		pages = mul_u64_u64_div_u64(pages, *part_ns, dirty_ns);
 	return clamp_t(u64, pages, AFQ_PART_LEAST, AFQ_PART_MOST);
 }
 
 /* Whether a writer's class has waited long enough to go despite the I/O of others. */
-static bool afq_is_late(const struct afq_data *afq, const struct afq_client *client)
+static bool afq_is_late(const struct afq_data *afq, const struct afq_client *client, bool beside)
 {
-	return client->class != RQ_RT && afq_reason(afq, client) &&
+	return client->class != RQ_RT && beside &&
 	       afq_since(afq->went[client->class][AFQ_HELD],
 			 AFQ_LATE * READ_ONCE(afq->starvation_ms));
 }
@@ -1565,17 +1596,17 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 {
 	struct split_call *call = held_calls_first(&client->calls);
 	struct afq_drain *drain = &afq->drain[client->class];
-	bool beside = afq_reason(afq, client);
+	bool beside = afq_reason(afq, client, call);
 	unsigned int part, writing;
 	struct split_dirt dirt;
 	u64 part_ns;
 
-	if (afq_is_late(afq, client)) {
+	if (afq_is_late(afq, client, beside)) {
 		afq_let_go(afq, client);
 		return;
 	}
 	split_dirt(call, AFQ_COUNTED, &dirt);
-	part = afq_part(afq, client, &dirt, &part_ns);
+	part = afq_part(afq, client, &dirt, beside, &part_ns);
 	writing = dirt.writing >> PAGE_SHIFT;
 	afq_note_dirty(afq, client);
 	afq_note_drained(afq, client->class);

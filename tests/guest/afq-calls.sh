@@ -58,8 +58,9 @@ grep -q "reason=idle" /tmp/held || fail "held are $(cat /tmp/held)"
 [ "$(part idle)" -ge 8192 ] || fail "IDLE starves"
 [ "$(part idle)" -le $((6 * 4096)) ] || fail "IDLE isn't idle"
 
-# IDLE does not proceed at once when others pause, for less than the 40 ms after which it may.
-writers 3 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=be --thinktime=30ms --name=idle --new_group --prioclass=3
+# IDLE does not proceed at once when others pause, for less than the 40 ms after which it may. It ends before they do.
+writers 3 --rw=randwrite --bs=4k --size=8m --fsync=1 --name=be --thinktime=30ms --name=idle --new_group --prioclass=3 \
+	--runtime=2
 [ "$(part idle)" -le $((5 * 4096)) ] || fail "IDLE goes in the pauses of others"
 
 # When the others have ended, IDLE gets everything.

@@ -86,5 +86,23 @@ at_least "the logger" "$(part logger)" 150
 # shellcheck disable=SC2086
 run 2 $sync_loop --name=logger --rw=write --fsync=0 --thinktime=10ms --ioengine=mmap
 at_least "the database beside a mapped logger" "$(part database)" $((alone * 85 / 100))
+rm /tmp/mnt/database*
+sync
+
+# writers SCHEDULER: sets $written to the sectors that eight processes which write through the page cache have written.
+writers() {
+	scheduler "$1"
+	written=-$(awk '{ print $7 }' "/sys/block/${DEV#/dev/}/stat")
+	run 8 --directory=/tmp/mnt --ioengine=psync --bs=128k --size=20m --rw=write --name=writers --numjobs=8
+	written=$((written + $(awk '{ print $7 }' "/sys/block/${DEV#/dev/}/stat")))
+	sync
+}
+
+# Where they are held for their share the disk is hardly idle for longer.
+writers none
+free=$written
+writers afq
+echo "sectors: $written, without a scheduler $free"
+at_least "eight writers" "$written" $((free * 65 / 100))
 umount /tmp/mnt
 scheduler none
