@@ -29,13 +29,14 @@
  * request comes, and loses the share that it didn't use.  The device's rate, and the time of a
  * request that is alone, are learned from its reads.
  *
- * Calls.  A call is admitted if its account is ahead of the furthest-behind account by no more
- * than max_lag_kib, or than what the device does in two ticks.  Only present accounts count.  An
- * account is present when it has something waiting, inside the device or inside a call, now or a
- * moment ago, and its calls have a cost.  Between its calls it is present only if it spends more of
- * its time inside calls than outside.  Dirty data counts at once with its estimated cost, and with
- * its real cost when it is written; a call inside counts for a part of max_lag_kib.  The gates are
- * closed while two accounts are active.  While the device is idle all calls go.
+ * Calls.  A call is admitted if its account is ahead of the furthest-behind account by no more than
+ * max_lag_kib; a write to the page cache, also by no more than the device does in two ticks.  Only
+ * present accounts count.  An account is present when it has something waiting, inside the device
+ * or inside a call, now or a moment ago, and its calls have a cost.  Between its calls it is
+ * present only if it spends more of its time inside calls than outside.  Dirty data counts at once
+ * with its estimated cost, and with its real cost when it is written; a call inside counts for a
+ * part of max_lag_kib.  The gates are closed while two accounts are active.  While the device is
+ * idle all calls go.
  *
  * No call waits for another call's return.  An account that stays inside a call for AFQ_INSIDE_MS,
  * and makes less than AFQ_PROGRESS dirty, isn't waited for any longer.  The others' passes come up
@@ -193,8 +194,7 @@
  * that a commit doesn't wait for long, and in the account's turn at least a round; else it is half
  * a burst, so that seeks are a small share.  Beside others the next part of a class follows after a
  * rest of so many times the last part's time, twice that on a disk, for its seeks: 6 % of the
- * device, or 1 % for IDLE.  A part has bounds, pages.  At most so many pages of a file are
- * counted.
+ * device, or 1 % for IDLE.  A part has bounds, pages.  No more of a file's pages are counted.
  */
 #define AFQ_PART_REST 16
 #define AFQ_PART_REST_IDLE 100

@@ -98,7 +98,7 @@ writers() {
 	sync
 }
 
-# Where they are held for their share the disk is hardly idle for longer.
+# Where their calls are held for a share the disk writes most of what it does without a scheduler.
 writers none
 free=$written
 writers afq
