@@ -91,7 +91,13 @@ BUGS = (
     Bug("split/cost.c", "pending->cost -= cost;", "pending->cost -= cost / 2;", "given_back_to_the_byte"),
     Bug("split/cost.c", "d->seek_track_us <= d->seek_full_us", "true", "parameters_refused"),
     Bug("split/cost.c", "/ device->write_mbps, 1U)", "/ device->write_mbps, 0U)", "a_write_is_never_free"),
-    Bug("split/learn.c", "moves * LEARN_LITTLE < sum", "moves < sum * 9", "makes_no_seek_cheap"),
+    Bug("split/learn.c", "(sum - wrote) * LEARN_LITTLE < sum", "wrote <= sum", "makes_no_seek_cheap"),
+    Bug(
+        "split/learn.c",
+        "u64 wrote = learn_part(learn, &learn->terms, COST_WRITE_BYTES)",
+        "u64 wrote = sum - learn_part(learn, &learn->terms, COST_MOVES)",
+        "makes_no_gap_cheap",
+    ),
     Bug("split/learn.c", "if (learn->wrote_ns < LEARN_CACHE_NS)", "if (false)", "a_short_write_tells_nothing"),
     Bug("split/learn.c", "!(works || fed)", "!(works || (fed && 0))", "paced_writes_get_cheaper"),
     Bug(

@@ -130,17 +130,19 @@ static bool learn_reads(const struct learn *learn)
 	return learn->writes * LEARN_LITTLE <= learn->requests;
 }
 
-/* Whether a window may lower prices, if they say that it was worth @sum. */
+/*
+ * Whether a window may lower prices, if they say that it was worth @sum.  A disk's cache hides
+ * seeks, and what passes under the head between writes.
+ */
 static bool learn_may_fall(const struct learn *learn, u64 sum)
 {
-	u64 moves = learn_part(learn, &learn->terms, COST_MOVES) +
-		    learn_part(learn, &learn->terms, COST_WAYS);
+	u64 wrote = learn_part(learn, &learn->terms, COST_WRITE_BYTES);
 
 	if (learn_reads(learn))
 		return true;
 	if (learn->wrote_ns < LEARN_CACHE_NS)
 		return false;
-	return learn->kind == COST_FLASH || moves * LEARN_LITTLE < sum;
+	return learn->kind == COST_FLASH || (sum - wrote) * LEARN_LITTLE < sum;
 }
 
 /*

@@ -13,10 +13,10 @@
  * only while it was full: constantly busy, with several requests, or large ones.  Writes may end in
  * the device's cache, long before they have cost anything.  So they lower a price only after half a
  * second in which it was constantly busy with them, or was given as much as it can do by the
- * prices, and never where seeks are part of it.  It may write from its cache while it has nothing
- * to do, which counts as time that it has needed.  But a policy that goes by the prices gives a
- * device no more than they allow, and may leave it idle for ever.  So until it was constantly busy
- * with writes once, time without work doesn't count: prices fall little by little.
+ * prices, and never where seeks, or gaps, are part of it.  It may write from its cache while it has
+ * nothing to do, which counts as time that it has needed.  But a policy that goes by the prices
+ * gives a device no more than they allow, and may leave it idle for ever.  So until it was
+ * constantly busy with writes once, time without work doesn't count: prices fall little by little.
  *
  * A flush that had little to write shows its own price, another one that the writes before it are
  * dearer.

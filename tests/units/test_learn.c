@@ -20,6 +20,7 @@
  * @think_ns: for how long there is nothing to do after each
  * @writes: per cent of the commands that are writes, besides @op
  * @commits: a process beside it writes 4 KiB and flushes, again and again
+ * @gap: bytes from one command of a sequence to the next
  */
 struct load {
 	u32 bytes;
@@ -29,12 +30,13 @@ struct load {
 	u64 think_ns;
 	unsigned int writes;
 	bool commits;
+	u64 gap;
 };
 
-static const struct load random_reads = { 4096, true, COST_READ, 32, 0, 0, false };
-static const struct load long_reads = { 128 * KIB, false, COST_READ, 16, 0, 0, false };
-static const struct load random_writes = { 4096, true, COST_WRITE, 32, 0, 0, false };
-static const struct load long_writes = { 128 * KIB, false, COST_WRITE, 16, 0, 0, false };
+static const struct load random_reads = { 4096, true, COST_READ, 32, .think_ns = 0 };
+static const struct load long_reads = { 128 * KIB, false, COST_READ, 16, .think_ns = 0 };
+static const struct load random_writes = { 4096, true, COST_WRITE, 32, .think_ns = 0 };
+static const struct load long_writes = { 128 * KIB, false, COST_WRITE, 16, .think_ns = 0 };
 
 /**
  * struct drive - a drive, and what is learned of it
@@ -95,7 +97,7 @@ static struct model_cmd *submit(struct drive *drive, const struct load *load)
 	struct model_cmd *cmd = drive->free[--drive->frees];
 	u64 places = drive->model.profile.sectors * 512 / load->bytes;
 	struct cost_io io = {
-		.at = load->random ? draw(places) * load->bytes : drive->head.end,
+		.at = load->random ? draw(places) * load->bytes : drive->head.end + load->gap,
 		.bytes = load->bytes,
 		.op = draw(100) < load->writes ? COST_WRITE : load->op,
 	};
@@ -255,8 +257,8 @@ static void check_all(const char *name, enum cost_kind kind, const struct load *
 
 static void test_flash_is_learned(void)
 {
-	const struct load deep_reads = { 4096, true, COST_READ, 128, 0, 0, false };
-	const struct load deep_writes = { 4096, true, COST_WRITE, 128, 0, 0, false };
+	const struct load deep_reads = { 4096, true, COST_READ, 128, .think_ns = 0 };
+	const struct load deep_writes = { 4096, true, COST_WRITE, 128, .think_ns = 0 };
 	const struct load *loads[] = { &random_reads, &long_reads, &random_writes, &long_writes };
 	const struct load *deep[] = { &deep_reads, &long_reads, &deep_writes, &long_writes };
 	/* A command seems to take no time but for its bytes. */
@@ -273,7 +275,7 @@ static void test_flash_is_learned(void)
 
 static void test_a_disk_is_learned(void)
 {
-	const struct load one_by_one = { 4096, true, COST_READ, 1, 0, 0, false };
+	const struct load one_by_one = { 4096, true, COST_READ, 1, .think_ns = 0 };
 	const struct load *alone[] = { &one_by_one, &long_reads };
 	const struct load *deep[] = { &random_reads, &long_reads };
 	const struct load *writes[] = { &long_writes };
@@ -310,8 +312,8 @@ static void settle(struct drive *drive, const char *name, enum cost_kind kind)
 
 static void test_a_device_that_waits_for_work_is_not_slow(void)
 {
-	const struct load two = { 4096, true, COST_READ, 2, 0, 0, false };
-	const struct load seldom = { 4096, true, COST_READ, 1, 5000000, 0, false };
+	const struct load two = { 4096, true, COST_READ, 2, .think_ns = 0 };
+	const struct load seldom = { 4096, true, COST_READ, 1, .think_ns = 5000000 };
 	struct cost_device before;
 	struct drive drive;
 
@@ -362,7 +364,7 @@ static void test_reads_stay_as_dear_beside_commits(void)
 
 static void test_writes_get_cheaper_at_any_depth(void)
 {
-	const struct load two = { 128 * KIB, false, COST_WRITE, 2, 0, 0, false };
+	const struct load two = { 128 * KIB, false, COST_WRITE, 2, .think_ns = 0 };
 	struct drive drive;
 
 	drive_init(&drive, "nvme", cost_device(COST_FLASH, GIB));
@@ -373,7 +375,7 @@ static void test_writes_get_cheaper_at_any_depth(void)
 
 static void test_a_device_is_no_faster_than_it_was_seen_to_be(void)
 {
-	const struct load seldom = { 4096, true, COST_READ, 1, 1000000, 0, false };
+	const struct load seldom = { 4096, true, COST_READ, 1, .think_ns = 1000000 };
 	struct drive drive;
 
 	drive_init(&drive, "ssd", off(COST_FLASH, 1, 100));
@@ -406,7 +408,7 @@ static void test_paced_writes_get_cheaper(void)
 	check_paced("nvme", &long_writes, 30);
 }
 
-static const struct load pauses = { 512 * KIB, false, COST_WRITE, 1, 2000000, 0, false };
+static const struct load pauses = { 512 * KIB, false, COST_WRITE, 1, .think_ns = 2000000 };
 
 /* A device that is idle now and then can do at least what it has done in all that time. */
 static void test_writes_with_pauses_get_cheaper(void)
@@ -452,7 +454,7 @@ static void test_paced_writes_stay_as_dear(void)
 /* Of a device that is idle for most of the time no more is known than it has shown. */
 static void test_few_writes_make_none_cheap(void)
 {
-	const struct load seldom = { 8192, false, COST_WRITE, 1, 10000000, 0, false };
+	const struct load seldom = { 8192, false, COST_WRITE, 1, .think_ns = 10000000 };
 	struct cost_device before = cost_device(COST_FLASH, GIB);
 	struct drive drive;
 
@@ -497,9 +499,26 @@ static void test_a_cache_makes_no_seek_cheap_and_no_read_dear(void)
 	CHECK(last < before * 5 / 4, "a seek takes %u us, was %u", last / i, before / i);
 }
 
+/* What passes under the head from one write to the next is no read, and a cache hides it too. */
+static void test_a_cache_makes_no_gap_cheap(void)
+{
+	const struct load gaps = { 4096, false, COST_WRITE, 4, .gap = 256 * KIB };
+	struct cost_device before;
+	struct drive drive;
+
+	settle(&drive, "hdd", COST_ROTATING);
+	before = drive.device;
+	run(&drive, &gaps, 5 * NS_PER_S);
+	CHECK(drive.device.read_mbps < before.read_mbps * 11 / 10, "%u MB/s, were %u",
+	      drive.device.read_mbps, before.read_mbps);
+	CHECK(near_us(&drive.device) > near_us(&before) * 9 / 10, "a seek takes %u us, was %u",
+	      near_us(&drive.device), near_us(&before));
+	model_exit(&drive.model);
+}
+
 static void test_a_short_write_tells_nothing(void)
 {
-	const struct load pause = { 4096, true, COST_READ, 1, 200000000, 0, false };
+	const struct load pause = { 4096, true, COST_READ, 1, .think_ns = 200000000 };
 	struct drive drive;
 	u32 before;
 	int i;
@@ -710,6 +729,7 @@ static const struct test tests[] = {
 	TEST(a_device_is_no_faster_than_it_was_seen_to_be),
 	TEST(a_short_write_tells_nothing),
 	TEST(a_cache_makes_no_seek_cheap_and_no_read_dear),
+	TEST(a_cache_makes_no_gap_cheap),
 	TEST(a_flush_with_little_to_write_is_learned),
 	TEST(a_flush_with_much_to_write_is_roughly_of_the_writes),
 	TEST(flushes_that_overlap_tell_nothing),
