@@ -264,7 +264,7 @@ SLUICE = (
         "killed-stay",
         "\t\tslu_unlist(sluice, &sluice->client[call->account->id], call);\n",
         "",
-        "sluice-calls: unable to",
+        "sluice-calls: a killed process has a held call",
     ),
     (
         "direct-durable-free",

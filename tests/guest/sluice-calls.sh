@@ -165,8 +165,12 @@ for _ in $(seq 100); do
 done
 grep -q "pid=$pid " $G0/held || fail "$pid is not held"
 kill -KILL $pid
-sleep 0.2
+for _ in $(seq 20); do
+	grep -q "pid=$pid " $G0/held || break
+	sleep 0.01
+done
 ! grep -q "pid=$pid " $G0/held || fail "$pid was killed and is still held"
+awk -v pid=$pid '$2 == pid { held += $8 } END { exit held > 0 }' "$state/clients" || fail "a killed process has a held call"
 wait $load || fail "fio: $(cat /out/fio)"
 umount /tmp/mnt
 scheduler none
