@@ -41,7 +41,7 @@ SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
 DATA_RACE = re.compile(r"^.*BUG: KCSAN: .*\n(?:.*\n)*?(?:.*={60}$|\Z)", re.MULTILINE)
 # A script on that kernel doesn't see the races: complaints() judges.
 UNSEEN = 'dmesg() { command dmesg "$@" | grep -v "BUG: KCSAN"; }'
-# Since 6.9 a task that is scheduled out takes one flag (PF_BLOCK_TS) from its own: whoever reads the flags races with nobody.
+# Since 6.9 a task that is scheduled out takes one flag (PF_BLOCK_TS) from its own: that is no race.
 OWN_FLAGS = r"(?s:.*)race at unknown origin(?s:.*)value changed: 0x2(\w{7}) -> 0x0\1\n"
 OURS = re.compile(
     rf"\A(?!{OWN_FLAGS})(?s:.*?) by (?:task|interrupt).*:\n.* \[({'|'.join(modules.OBJECTS).replace('-', '_')})\]"
@@ -210,8 +210,8 @@ def test_a_data_race_counts_where_the_access_is_ours() -> None:
 
 def test_a_task_does_not_race_with_itself_for_its_flags() -> None:
     line = f"[1.0] {'=' * 66}\n"
-    log = f"{line}[1.0] BUG: KCSAN: data-race in a [simdisk]\n\n[1.0] race at unknown origin, with read to 0xff of 4 bytes"
-    log += " by task 1 on cpu 0:\n[1.0]  a [simdisk]\n\n[1.0] value changed: 0x%s0000040 -> 0x00000040\n\n" + line
+    log = f"{line}[1.0] BUG: KCSAN: data-race in a [simdisk]\n\n[1.0] race at unknown origin, with read to 0xff of 4"
+    log += " bytes by task 1 on cpu 0:\n[1.0]  a [simdisk]\n\n[1.0] value changed: 0x%s0000040 -> 0x00000040\n\n" + line
     assert complaints(log % "2") == []
     assert complaints(log % "6") == ["[1.0] BUG: KCSAN: data-race in a [simdisk]"]
 

@@ -211,7 +211,7 @@ AFQ = (
     ),
     ("cost-not-given-back", "\tafq->window -= afq_cost_of(rq);", "", "afq-reads"),
     ("none-held", 'afq_is_ahead(afq, client, call) ? "share"', 'false ? "share"', "afq-calls"),
-    ("rounds-too-short", "2 * AFQ_TICK_MS *", "AFQ_TICK_MS / 10 *", "afq-demand: FAIL: eight writers"),
+    ("rounds-too-short", "2 * AFQ_TICK_MS *", "AFQ_TICK_MS / 10 *", "afq-levels: FAIL: levels deviate"),
     (
         "dropped-call-stays",
         "\t\tafq_unlist_call(afq, &afq->client[call->account->id], call);",
@@ -264,7 +264,7 @@ SLUICE = (
         "killed-stay",
         "\t\tslu_unlist(sluice, &sluice->client[call->account->id], call);\n",
         "",
-        "sluice-calls: a killed process has a held call",
+        "sluice-calls: unable to|a killed process has a held call",
     ),
     (
         "direct-durable-free",

@@ -91,7 +91,7 @@ copied_alone=$copied
 case $learned in *"later 0"*) ;; *) fail "what a copy alone writes is kept back: $learned" ;; esac
 time=4
 job light --iodepth=1
-most=$((3 * $(p99 light) + 3 * 131072 / 2 * 10000 / (copied_alone / 1000)))
+most=$((3 * $(p99 light) + 3 * 65536 * 10000 / (copied_alone / 1000)))
 time=12
 job light --iodepth=1 --thinktime=5000 &
 light=$!
