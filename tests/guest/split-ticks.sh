@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: afq split-token split-deadline
+# full: split-deadline
 # A policy's tick, which runs with interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
