@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # schedulers: afq split-token split-deadline
-# full: split-deadline
 # A policy's tick, which runs with interrupts off, takes no longer when twice as many calls are held.
 . ./lib.sh
 
@@ -12,15 +11,18 @@ split-token) tick=token_tick ;;
 *) tick=dl_tick ;;
 esac
 
-# threads.py THREADS FIRST [fsync]: each thread writes to a file of its own, and makes that durable.
+# threads.py THREADS FIRST [fsync]: each thread writes to a file of its own, and makes that durable; or else writes one
+# page after another, since a write to a dirty page isn't held.
 cat >/tmp/threads.py <<'END'
-import os, resource, sys, threading
+import itertools, os, resource, sys, threading
 
 def work(file: int) -> None:
-    while True:
-        os.pwrite(file, bytes(65536), 0)
+    for page in itertools.cycle(range(16)):
         if len(sys.argv) > 3:
+            os.pwrite(file, bytes(65536), 0)
             os.fsync(file)
+        else:
+            os.pwrite(file, bytes(4096), page * 4096)
 
 threading.stack_size(65536)
 resource.setrlimit(resource.RLIMIT_NOFILE, (2048, 2048))
