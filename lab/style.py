@@ -24,6 +24,7 @@ TRACE = "*-trace.h"
 LAYERS = {
     "account.h": ("account.c", "proxy.c"),
     "device.h": ("device.c", "costs.c"),
+    "stack.h": ("stack.c",),
     "dirty.h": ("memory.c", "journal.c"),
     "request.h": ("block.c",),
     "gate.h": ("cached.c", "gate.c", "resume.c", "entry.c"),

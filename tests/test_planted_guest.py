@@ -190,7 +190,7 @@ FAIR = (
 )
 AFQ = (
     ("answers-all-at-once", "#define AFQ_ANSWERS 256U", "#define AFQ_ANSWERS 100000U", "split-ticks: FAIL: a tick"),
-    ("level-ignored", "stride_level_weight(rq_level(ioprio));", "STRIDE_WEIGHT;", "afq-reads"),
+    ("level-ignored", "stride_level_weight(rq_level(ioprio))", "STRIDE_WEIGHT", "afq-reads"),
     ("no-turns", "afq->used < afq_bytes(&afq->quantum) && ", "false && ", "afq-reads"),
     ("rt-ignored", "i = RQ_RT; i < RQ_IDLE; i++", "i = RQ_BE; i <= RQ_BE; i--", "afq-reads"),
     (
@@ -434,6 +434,35 @@ SPLIT = (
         "if (false)",
         "thaw: FAIL: held are 0, not 1 fsync",
     ),
+    (
+        "clones-without-causes",
+        "stack.c",
+        "\t\tto->bi_iocost_cost = bits & ~TICKET_OWNER;",
+        "\t\t;",
+        "stacks: FAIL: buffered: data is",
+    ),
+    ("done-unsettled", "stack.c", "\tsplit_ticket_return(bio);\n\tpreempt", "\tpreempt", "stacks: dirty is"),
+    (
+        "drivers-own-unnamed",
+        "block.c",
+        "return !tag && current->flags",
+        "return false && current->flags",
+        "stacks: FAIL: nobody: data is",
+    ),
+    (
+        "one-gate-for-all",
+        "resume.c",
+        "passes |= call->device == device || !call->device || call->sb != sb;",
+        "passes = true;",
+        "stack-gates: FAIL: held are 0, not 1 write",
+    ),
+    (
+        "asked-once-more",
+        "resume.c",
+        "\t\t    (!all && split_lets_pass(call, part)))",
+        "\t\t    false)",
+        "stack-gates: is held",
+    ),
     ("lock-kept", "entry.c", "call->again = sync && ", "call->again = false && ", "locks: FAIL: a process waits"),
     ("directory-kept", "entry.c", "call->again = split_is_syscall();", "", "locks: FAIL: looking for a name"),
     ("held-for-ever", "gate.c", "return call->locked &&", "return false &&", "locks: FAIL: opening what is copied up"),
@@ -497,7 +526,7 @@ SPLIT = (
     (
         "freed-but-expected",
         "memory.c",
-        "\t\t\tsplit_settle(device, tag, expected);\n\t\tpreempt",
+        "\t\tsplit_settle_below(mapping->host->i_sb->s_bdev, tag, expected);\n\t\tpreempt",
         "\t\t\t;\n\t\tpreempt",
         "causes",
     ),
@@ -526,8 +555,8 @@ SPLIT = (
     (
         "pages-not-asked",
         "block.c",
-        "\t\tsplit_trace_segment(device, &trace, &segment, split_tag(rq));",
-        "\t\t;",
+        "\t\tsplit_trace_segment(&trace, &segment);\n\ttag = split_trace_end(&trace);\n\tsplit_trace_settle",
+        "\t\t;\n\ttag = split_trace_end(&trace);\n\tsplit_trace_settle",
         "causes",
     ),
     ("never-settled", "block.c", "if (trace->expected)\n", "if (false)\n", "causes"),

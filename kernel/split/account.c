@@ -18,6 +18,7 @@
 #include <linux/bitmap.h>
 #include <linux/cgroup.h>
 #include <linux/hashtable.h>
+#include <linux/moduleparam.h>
 #include <linux/slab.h>
 
 /* Ids for all causes; those from here on are kept for cgroups with a rate. */
@@ -34,7 +35,7 @@
 
 static DEFINE_HASHTABLE(split_account_table, SPLIT_ACCOUNT_BITS);
 static DECLARE_BITMAP(split_account_ids, SPLIT_ACCOUNTS);
-static unsigned int split_account_last; /* id that was given last */
+static unsigned int split_account_last = SPLIT_LAYERS; /* id that was given last */
 static unsigned int split_accounts_used; /* read without the lock to be shown */
 static DEFINE_SPINLOCK(split_accounts_lock); /* guards changes of the above and of the array */
 static void (*split_accounts_scarce)(void);
@@ -48,9 +49,21 @@ struct split_account split_others = {
 	.refs = REFCOUNT_INIT(1),
 };
 
+/* Of threads of device-mapper and md, for what no process has caused; never freed. */
+static struct split_account split_layers = {
+	.cause = SPLIT_LAYERS_CAUSE,
+	.id = SPLIT_LAYERS,
+	.weight = CAUSE_WEIGHT,
+	.refs = REFCOUNT_INIT(1),
+};
+
 struct split_account __rcu *split_accounts[SPLIT_ACCOUNTS] = {
 	RCU_INITIALIZER(&split_others),
+	RCU_INITIALIZER(&split_layers),
 };
+
+module_param_named(layers_weight, split_layers.weight, uint, 0444);
+MODULE_PARM_DESC(layers_weight, "weight of what device-mapper and md do for themselves, 1 to 1000");
 
 /* Under RCU. */
 static struct split_account *split_account_find(u64 cause)
@@ -101,7 +114,7 @@ static unsigned int split_account_id(unsigned int end)
 	lockdep_assert_held(&split_accounts_lock);
 	id = find_next_zero_bit(split_account_ids, shared, split_account_last + 1);
 	if (id >= shared)
-		id = find_next_zero_bit(split_account_ids, shared, 1);
+		id = find_next_zero_bit(split_account_ids, shared, SPLIT_LAYERS + 1);
 	if (id < shared)
 		split_account_last = id;
 	else
@@ -287,7 +300,7 @@ void split_accounts_show(struct seq_file *m)
 	unsigned int id;
 
 	rcu_read_lock();
-	for (id = 1; id < SPLIT_ACCOUNTS; id++) {
+	for (id = SPLIT_LAYERS + 1; id < SPLIT_ACCOUNTS; id++) {
 		account = rcu_dereference(split_accounts[id]);
 		if (!account)
 			continue;
@@ -312,16 +325,22 @@ size_t split_accounts_bytes(void)
  * split_accounts_init() - before there is an account
  * @scarce: called, in any context, when many accounts are in use: tags may hold some for nothing
  *
- * Sleeps.  Return: 0 or -ENOMEM.
+ * Sleeps.  Return: 0, -ENOMEM, or -EINVAL for a module parameter, with the reason in the log.
  */
 int __init split_accounts_init(void (*scarce)(void))
 {
+	if (!split_layers.weight || split_layers.weight > CAUSE_WEIGHT_MAX) {
+		pr_err("split: layers_weight is from 1 to %u, not %u; next: modprobe split layers_weight=%u\n",
+		       CAUSE_WEIGHT_MAX, split_layers.weight, CAUSE_WEIGHT);
+		return -EINVAL;
+	}
 	split_accounts_scarce = scarce;
 	split_causes =
 		causes_create(SPLIT_ACCOUNTS, CAUSES_SMALL, CAUSES_LARGE, split_account_held);
 	if (!split_causes)
 		return -ENOMEM;
 	split_others.held = causes_refs(split_causes, 0);
+	split_layers.held = causes_refs(split_causes, SPLIT_LAYERS);
 	return 0;
 }
 
@@ -336,6 +355,7 @@ void split_accounts_exit(void)
 		if (split_recent[i])
 			causes_put(split_causes, split_recent[i]->id);
 	WARN_ON_ONCE(!bitmap_empty(split_account_ids, SPLIT_ACCOUNTS) ||
-		     refcount_read(&split_others.refs) != 1);
+		     refcount_read(&split_others.refs) != 1 ||
+		     refcount_read(&split_layers.refs) != 1);
 	WARN_ON_ONCE(!causes_destroy(split_causes));
 }

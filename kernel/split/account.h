@@ -38,6 +38,10 @@ struct split_account *split_account_of_task(void);
 extern struct split_account *split_recent[1 << SPLIT_RECENT_BITS];
 extern struct split_account split_others;
 
+/* What disks of device-mapper and md do for themselves: copies, resyncs, metadata of their own. */
+#define SPLIT_LAYERS 1U
+#define SPLIT_LAYERS_CAUSE 2ULL
+
 /*
  * The account of the current task, without a reference, if it was met lately, else NULL.
  * In any context of the task, under RCU.
@@ -79,6 +83,7 @@ void split_accounts_exit(void);
 extern atomic_t split_proxies_active;
 
 bool split_proxy_tag(u32 *tag, bool *journal);
+bool split_is_proxy(void);
 void split_proxy_begin(u32 tag, bool journal);
 void split_proxy_end(bool journal);
 void split_proxies_off(void);

@@ -537,8 +537,8 @@ static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
 			   const struct split_account *account, unsigned short ioprio)
 {
 	enum rq_class class = rq_class(ioprio);
-	unsigned int weight = account->cause & CAUSE_CGROUP ? account->weight
-							    : stride_level_weight(rq_level(ioprio));
+	bool level = account->tgid || !account->id; /* neither a cgroup nor device-mapper's */
+	unsigned int weight = level ? stride_level_weight(rq_level(ioprio)) : account->weight;
 
 	client->ioprio = ioprio;
 	if (class != client->class)

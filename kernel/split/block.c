@@ -9,7 +9,10 @@
  */
 #include "request.h"
 
+#include "../compat/blkdev.h"
+
 #include <linux/blk-mq.h>
+#include <linux/ioprio.h>
 
 /* Flags, an enum split_use, and what it cost when the device got it, in 256 normalised bytes. */
 #define SPLIT_TRACED BIT(0) /* its pages have said what they know */
@@ -100,7 +103,9 @@ void split_finish(struct request *rq)
 EXPORT_SYMBOL_GPL(split_finish);
 
 /**
- * struct split_trace - the causes of a request, as its pages are asked
+ * struct split_trace - the causes of a request, or of a bio on a stack, as its pages are asked
+ * @bdev: where it is queued
+ * @submitter: the tag of the task that did it, held by the caller
  * @causes: of all pages asked but the last run of equal ones
  * @tag: of that run
  * @refs: how often it is held
@@ -109,6 +114,8 @@ EXPORT_SYMBOL_GPL(split_finish);
  * @use: what it does, as far as is known
  */
 struct split_trace {
+	struct block_device *bdev;
+	u32 submitter;
 	struct causes causes;
 	u32 tag;
 	u32 refs;
@@ -118,16 +125,16 @@ struct split_trace {
 };
 
 /* Settles a run. */
-static void split_trace_settle(struct split_device *device, struct split_trace *trace)
+static void split_trace_settle(struct split_trace *trace)
 {
 	if (trace->expected)
-		split_settle(device, trace->tag, trace->expected);
+		split_settle_below(trace->bdev, trace->tag, trace->expected);
 	trace->expected = 0;
 }
 
-static void split_trace_flush(struct split_device *device, struct split_trace *trace)
+static void split_trace_flush(struct split_trace *trace)
 {
-	split_trace_settle(device, trace);
+	split_trace_settle(trace);
 	if (trace->bytes)
 		causes_gather(split_causes, &trace->causes, trace->tag, trace->bytes);
 	causes_put_many(split_causes, trace->tag, trace->refs);
@@ -136,11 +143,10 @@ static void split_trace_flush(struct split_device *device, struct split_trace *t
 }
 
 /* @tag: held, given away. */
-static void split_trace_add(struct split_device *device, struct split_trace *trace, u32 tag,
-			    u32 bytes, u32 expected)
+static void split_trace_add(struct split_trace *trace, u32 tag, u32 bytes, u32 expected)
 {
 	if (tag != trace->tag) {
-		split_trace_flush(device, trace);
+		split_trace_flush(trace);
 		trace->tag = tag;
 	}
 	trace->refs++;
@@ -148,18 +154,17 @@ static void split_trace_add(struct split_device *device, struct split_trace *tra
 	trace->expected += expected;
 }
 
-/* What stays is a tag for all, held once. */
-static u32 split_trace_end(struct split_device *device, struct split_trace *trace)
+/* What stays is a tag for all, held once; and what is expected, if there is but one cause. */
+static u32 split_trace_end(struct split_trace *trace)
 {
 	u32 tag = trace->tag;
 
 	if (!trace->causes.count) {
-		split_trace_settle(device, trace);
 		if (trace->refs > 1)
 			causes_put_many(split_causes, tag, trace->refs - 1);
 		return tag;
 	}
-	split_trace_flush(device, trace);
+	split_trace_flush(trace);
 	tag = causes_tag(split_causes, &trace->causes);
 	causes_release(split_causes, &trace->causes);
 	return tag;
@@ -169,9 +174,10 @@ static u32 split_trace_end(struct split_device *device, struct split_trace *trac
  * Return: whether a page has a tag of its own, held; @expected becomes how much of it was
  * expected.
  */
-static bool split_trace_folio(struct split_device *device, struct split_trace *trace,
-			      struct folio *folio, u32 bytes, u32 *tag, u32 *expected)
+static bool split_trace_folio(struct split_trace *trace, struct folio *folio, u32 bytes, u32 *tag,
+			      u32 *expected)
 {
+	const struct request_queue *q = bdev_get_queue(trace->bdev);
 	struct address_space *mapping = folio_mapping(folio);
 	const struct inode *host = mapping ? mapping->host : NULL;
 
@@ -182,17 +188,16 @@ static bool split_trace_folio(struct split_device *device, struct split_trace *t
 		if (trace->use == SPLIT_LOG)
 			return false;
 		trace->use = SPLIT_METADATA;
-		return split_tag_of_metadata(device, host, folio, bytes, tag);
+		return split_tag_of_metadata(q, host, folio, bytes, tag);
 	}
-	if (!split_tag_of_data(device, host, folio, tag, expected))
+	if (!split_tag_of_data(q, host, folio, tag, expected))
 		return false;
 	if (trace->use == SPLIT_LOG)
 		trace->use = SPLIT_DATA;
 	return true;
 }
 
-static void split_trace_segment(struct split_device *device, struct split_trace *trace,
-				const struct bio_vec *segment, u32 submitter)
+static void split_trace_segment(struct split_trace *trace, const struct bio_vec *segment)
 {
 	struct page *page = segment->bv_page + segment->bv_offset / PAGE_SIZE;
 	size_t offset = segment->bv_offset % PAGE_SIZE, left = segment->bv_len, bytes;
@@ -204,11 +209,11 @@ static void split_trace_segment(struct split_device *device, struct split_trace 
 		size_t before = folio_page_idx(folio, at) * PAGE_SIZE + offset % PAGE_SIZE;
 
 		bytes = min(left, folio_size(folio) - before);
-		if (!split_trace_folio(device, trace, folio, bytes, &tag, &expected)) {
-			tag = submitter;
+		if (!split_trace_folio(trace, folio, bytes, &tag, &expected)) {
+			tag = trace->submitter;
 			causes_get(split_causes, tag);
 		}
-		split_trace_add(device, trace, tag, bytes, expected);
+		split_trace_add(trace, tag, bytes, expected);
 	}
 }
 
@@ -218,40 +223,115 @@ static enum split_use split_use_of_flags(blk_opf_t flags)
 	return flags & REQ_META ? SPLIT_METADATA : SPLIT_DATA;
 }
 
-/* Asks the pages of a write.  Under RCU. */
-static void split_trace_request(struct split_device *device, struct request *rq)
+/* Begins to ask the pages of a write of a task, or of a log; @tag: the task's, held. */
+static void split_trace_begin(struct split_trace *trace, const struct bio *bio, u32 tag,
+			      bool journal)
 {
-	struct split_trace trace = {
-		.tag = split_tag(rq),
-		.refs = 1,
-		.use = split_use(rq) == SPLIT_LOG ? SPLIT_LOG : split_use_of_flags(rq->cmd_flags),
-	};
+	trace->bdev = bio->bi_bdev;
+	trace->submitter = tag;
+	trace->tag = tag;
+	trace->refs = 1;
+	trace->use = journal ? SPLIT_LOG : split_use_of_flags(bio->bi_opf);
+	causes_get(split_causes, tag);
+}
+
+/* Asks the pages of a write.  Under RCU. */
+static void split_trace_request(struct request *rq)
+{
+	struct split_trace trace = {};
 	struct req_iterator iter;
 	struct bio_vec segment;
 	u32 tag;
 
 	if (split_log_tag_of_bio(rq->bio, rq->cmd_flags, &tag)) {
-		causes_put(split_causes, trace.tag);
+		causes_put(split_causes, split_tag(rq));
 		split_set(rq, tag, SPLIT_LOG, SPLIT_TRACED);
 		return;
 	}
-	causes_get(split_causes, trace.tag);
+	split_trace_begin(&trace, rq->bio, split_tag(rq), split_use(rq) == SPLIT_LOG);
 	rq_for_each_bvec(segment, rq, iter)
-		split_trace_segment(device, &trace, &segment, split_tag(rq));
-	tag = split_trace_end(device, &trace);
+		split_trace_segment(&trace, &segment);
+	tag = split_trace_end(&trace);
+	split_trace_settle(&trace);
 	causes_put(split_causes, split_tag(rq));
 	split_set(rq, tag, trace.use, SPLIT_TRACED);
 }
 
-void split_insert_write(struct split_device *device, struct request *rq)
+/* The causes of a request of bios that came through a stack.  Under RCU. */
+static noinline void split_trace_below(struct split_device *device, struct request *rq)
 {
-	if (!split_is_known(rq) || (split_state(rq) & SPLIT_TRACED))
+	struct split_trace trace = {};
+	enum split_use use;
+	struct bio *bio;
+	u32 tag;
+
+	split_trace_begin(&trace, rq->bio, split_tag(rq), false);
+	trace.use = SPLIT_READS;
+	for (bio = rq->bio; bio; bio = bio->bi_next) {
+		if (!split_ticket_tag_of(bio, &use, &tag)) {
+			use = split_use_of_flags(bio->bi_opf);
+			tag = trace.submitter;
+			causes_get(split_causes, tag);
+		}
+		trace.use = max(trace.use, use);
+		split_trace_add(&trace, tag, bio->bi_iter.bi_size, 0);
+		split_ticket_take(device, bio);
+	}
+	tag = split_trace_end(&trace);
+	causes_put(split_causes, split_tag(rq));
+	split_set(rq, tag, trace.use, SPLIT_TRACED);
+}
+
+/*
+ * Whether what a task queues is its driver's own: a thread of device-mapper or md works for nobody
+ * that is known, and not for a file system.
+ */
+static bool split_is_layers(const struct bio *bio, u32 tag)
+{
+	return !tag && current->flags & PF_KTHREAD && !sluice_bdev_super(bio->bi_bdev);
+}
+
+static void split_trace_layers(struct request *rq)
+{
+	causes_get(split_causes, SPLIT_LAYERS);
+	causes_put(split_causes, split_tag(rq));
+	split_set(rq, SPLIT_LAYERS, split_use(rq), SPLIT_TRACED);
+}
+
+/* Of data; a discard moves none. */
+static u32 split_bytes(const struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE ? blk_rq_bytes(rq) : 0;
+}
+
+static bool split_has_tickets(const struct request *rq)
+{
+	const struct bio *bio;
+
+	for (bio = rq->bio; bio; bio = bio->bi_next)
+		if (split_ticket_is_valid(bio))
+			return true;
+	return false;
+}
+
+void split_insert_known(struct split_device *device, struct request *rq)
+{
+	const unsigned long done = SPLIT_TRACED | SPLIT_CHARGED | SPLIT_INSIDE;
+
+	if (!split_is_known(rq) || split_state(rq) & done || !split_bytes(rq))
 		return;
 	rcu_read_lock();
-	split_trace_request(device, rq);
+	if (READ_ONCE(split_stack_count) && split_has_tickets(rq)) {
+		split_trace_below(device, rq);
+	} else {
+		if (op_is_write(req_op(rq)))
+			split_trace_request(rq);
+		if (READ_ONCE(device->below) && split_is_layers(rq->bio, split_tag(rq)))
+			split_trace_layers(rq);
+	}
 	rcu_read_unlock();
 }
-EXPORT_SYMBOL_GPL(split_insert_write);
+EXPORT_SYMBOL_GPL(split_insert_known);
 
 struct split_account *split_request_account(struct request *rq)
 {
@@ -290,12 +370,6 @@ bool split_is_log(const struct request *rq)
 	return journal;
 }
 EXPORT_SYMBOL_GPL(split_is_log);
-
-/* Of data; a discard moves none. */
-static u32 split_bytes(const struct request *rq)
-{
-	return req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE ? blk_rq_bytes(rq) : 0;
-}
 
 static u64 split_cost(struct split_device *device, struct request *rq)
 {
@@ -368,12 +442,87 @@ bool split_allow_merge(struct request_queue *q, struct request *rq, struct bio *
 }
 EXPORT_SYMBOL_GPL(split_allow_merge);
 
+/* Stacks */
+
+bool split_is_below(const struct split_device *device)
+{
+	return READ_ONCE(device->below);
+}
+EXPORT_SYMBOL_GPL(split_is_below);
+
+bool split_works_for_all(const struct split_device *device)
+{
+	return (current->flags & (PF_KTHREAD | PF_WQ_WORKER)) == PF_KTHREAD &&
+	       split_is_below(device) && !split_is_proxy();
+}
+EXPORT_SYMBOL_GPL(split_works_for_all);
+
+/* Notes the I/O priority of a task that works for itself; its requests may come from others. */
+static void split_note_ioprio(const struct bio *bio)
+{
+	struct split_account *account = split_account_recent();
+	unsigned int ioprio = bio->bi_ioprio;
+
+	if (account && account->id && !split_is_proxy())
+		WRITE_ONCE(account->ioprio,
+			   IOPRIO_PRIO_CLASS(ioprio) ? ioprio : get_current_ioprio());
+}
+
+/* Finds the causes of a bio that a task queues on a disk without requests. */
+static noinline void split_trace_bio(struct bio *bio, unsigned int stack)
+{
+	struct split_trace trace = {};
+	struct bvec_iter iter;
+	struct bio_vec segment;
+	bool journal;
+	u32 tag = split_tag_of_task(&journal), log;
+
+	split_note_ioprio(bio);
+	split_trace_begin(&trace, bio, tag, journal);
+	if (!op_is_write(bio_op(bio))) {
+		trace.use = SPLIT_READS;
+	} else if (split_log_tag_of_bio(bio, bio->bi_opf, &log)) {
+		split_trace_add(&trace, log, 0, 0);
+		trace.use = SPLIT_LOG;
+	} else {
+		bio_for_each_bvec(segment, bio, iter)
+			split_trace_segment(&trace, &segment);
+	}
+	causes_put(split_causes, tag);
+	tag = split_trace_end(&trace);
+	if (split_is_layers(bio, tag)) {
+		causes_put(split_causes, tag);
+		tag = SPLIT_LAYERS;
+		causes_get(split_causes, tag);
+	}
+	if (trace.expected > SPLIT_TICKET_MOST)
+		split_trace_settle(&trace);
+	split_ticket_write(bio, stack, tag, trace.use, trace.expected);
+}
+
+/* A bio is queued on a disk; one of a stack has its ticket from the uppermost one. */
+static void split_at_queue(void *unused, struct bio *bio)
+{
+	int stack;
+
+	if (likely(!bio->bi_bdev->bd_disk->fops->submit_bio) || !bio->bi_iter.bi_size ||
+	    (bio_op(bio) != REQ_OP_READ && bio_op(bio) != REQ_OP_WRITE) ||
+	    split_ticket_is_valid(bio))
+		return;
+	preempt_disable_notrace();
+	stack = split_stack_of(bio->bi_bdev);
+	if (stack >= 0)
+		split_trace_bio(bio, stack);
+	preempt_enable_notrace();
+}
+
 #ifdef SLUICE_FLUSHES_BYPASS
 /* A request for a bio of the current task: a write with a flush, which no policy will see. */
 static void split_at_request(void *unused, struct bio *bio)
 {
+	enum split_use use = split_use_of_flags(bio->bi_opf), below;
 	struct split_device *device;
-	bool journal;
+	bool journal = false;
 	u32 tag;
 
 	if (!op_is_flush(bio->bi_opf) || !bio->bi_iter.bi_size)
@@ -381,12 +530,14 @@ static void split_at_request(void *unused, struct bio *bio)
 	preempt_disable_notrace();
 	device = split_find(bdev_get_queue(bio->bi_bdev));
 	if (device) {
-		if (split_log_tag_of_bio(bio, bio->bi_opf, &tag))
+		if (split_ticket_tag_of(bio, &below, &tag))
+			use = below;
+		else if (split_log_tag_of_bio(bio, bio->bi_opf, &tag))
 			journal = true;
 		else
 			tag = split_tag_of_task(&journal);
-		split_note(device, tag, bio->bi_iter.bi_size,
-			   journal ? SPLIT_LOG : split_use_of_flags(bio->bi_opf));
+		split_note(device, tag, bio->bi_iter.bi_size, journal ? SPLIT_LOG : use);
+		split_ticket_take(device, bio);
 		causes_put(split_causes, tag);
 	}
 	preempt_enable_notrace();
@@ -427,7 +578,23 @@ static void split_at_requeue(void *unused, struct request *rq)
 		split_tell_flush(rq, SPLIT_FLUSH_BEGINS_ANEW);
 }
 
+/*
+ * md hands some bios on to a disk as they are.  What goes to one without a policy ends here, since
+ * nothing more is heard of it.
+ */
+static void split_at_remap(void *unused, struct bio *bio, dev_t dev, sector_t from)
+{
+	if (likely(!split_ticket_is_owned(bio)) || bio->bi_bdev->bd_disk->fops->submit_bio)
+		return;
+	preempt_disable_notrace();
+	if (!split_find(bdev_get_queue(bio->bi_bdev)))
+		split_ticket_return(bio);
+	preempt_enable_notrace();
+}
+
 struct split_probe split_block_probes[] = {
+	{ .name = "block_bio_remap", .function = split_at_remap },
+	{ .name = "block_bio_queue", .function = split_at_queue },
 	{ .name = "block_rq_issue", .function = split_at_issue, .more = SPLIT_FLUSHES },
 	{ .name = "block_rq_complete", .function = split_at_complete, .more = SPLIT_FLUSHES },
 	{ .name = "block_rq_requeue", .function = split_at_requeue, .more = SPLIT_FLUSHES },

@@ -13,7 +13,6 @@
 #define CAUSES_CHAINS 1024
 
 /* A tag is a place and the number of times it has changed hands: old tags differ from new ones. */
-#define CAUSES_PLACE_BITS 16
 #define CAUSES_GENERATIONS BIT(CAUSES_TAG_BITS - CAUSES_PLACE_BITS)
 #define CAUSES_NOWHERE U16_MAX
 

@@ -45,6 +45,9 @@
 /* Bits of a tag: whatever stores one may use the other bits. */
 #define CAUSES_TAG_BITS 28
 
+/* The low bits of a tag are a place in the table: no two tags that are held have the same. */
+#define CAUSES_PLACE_BITS 16
+
 /* Accounts in a set.  Most sets have few, so most places are for CAUSES_FEW. */
 #define CAUSES_MOST 64
 #define CAUSES_FEW 8
@@ -53,6 +56,7 @@
 #define CAUSES_ACCOUNTS 1024
 #define CAUSES_SMALL 2048
 #define CAUSES_LARGE 64
+#define CAUSES_PLACES (CAUSES_ACCOUNTS + CAUSES_SMALL + CAUSES_LARGE)
 
 /**
  * struct causes_member - one of the accounts that caused something
@@ -91,6 +95,12 @@ struct causes_split {
 };
 
 struct causes_table;
+
+/* A tag's place in the table. */
+static inline u32 causes_place_of(u32 tag)
+{
+	return tag & (BIT(CAUSES_PLACE_BITS) - 1);
+}
 
 struct causes_table *causes_create(unsigned int accounts, unsigned int small, unsigned int large,
 				   void (*held)(u32 account, bool held));

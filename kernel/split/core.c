@@ -36,6 +36,7 @@ EXPORT_SYMBOL_GPL(split_attach);
 void split_detach(struct split_device *device)
 {
 	split_device_remove(device);
+	split_stack_forget(device);
 	/* Pairs with split_close(): a gate that is closed meanwhile is opened there, or here. */
 	WRITE_ONCE(device->state, SPLIT_DETACHED);
 	split_open_gates(device);
@@ -88,6 +89,14 @@ static int costs_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(costs);
 
+/* split/stacks: a line per disk of device-mapper or md, with the devices below it. */
+static int stacks_show(struct seq_file *m, void *unused)
+{
+	split_stacks_show(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(stacks);
+
 /* split/memory: bytes of all memory in use, without the policies' and static memory. */
 static int memory_show(struct seq_file *m, void *unused)
 {
@@ -121,6 +130,7 @@ static int __init split_init(void)
 	debugfs_create_file("accounts", 0400, split_debugfs, NULL, &accounts_fops);
 	debugfs_create_file("ledger", 0400, split_debugfs, NULL, &ledger_fops);
 	debugfs_create_file("costs", 0400, split_debugfs, NULL, &costs_fops);
+	debugfs_create_file("stacks", 0400, split_debugfs, NULL, &stacks_fops);
 	debugfs_create_file("memory", 0400, split_debugfs, NULL, &memory_fops);
 	return 0;
 }

@@ -1090,7 +1090,7 @@ static void dl_sort_write(struct dl_data *dl, struct request *rq, u64 now_ns)
 		dl_put(rq, DL_WAITING, DL_NO_CLASS, 0);
 		return;
 	}
-	if (!(current->flags & PF_KTHREAD))
+	if (!(current->flags & PF_KTHREAD) || split_works_for_all(dl->device))
 		deadline_ns = dl_deadline_ns(dl, split_request_account(rq), CAUSE_FSYNC, NULL);
 	dl_put(rq, DL_WAITING, dl_class_of(deadline_ns), now_ns + deadline_ns);
 }

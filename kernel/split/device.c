@@ -228,6 +228,24 @@ u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
 	return cost;
 }
 
+/**
+ * split_void() - nothing is expected of a device's accounts any more
+ * @device: what is dirty will be written elsewhere, as far as is known
+ *
+ * In any context, under RCU.
+ */
+void split_void(struct split_device *device)
+{
+	const struct split_account *account;
+	u32 id;
+
+	for (id = 0; id < SPLIT_ACCOUNTS; id++) {
+		account = split_account_of_id(id);
+		if (account && READ_ONCE(device->ledger[id].pending.bytes))
+			split_settle_part(device, id, U64_MAX);
+	}
+}
+
 static void split_note_part(struct split_device *device, u32 id, u64 bytes, enum split_use use)
 {
 	const struct split_account *account = split_account_of_id(id);
@@ -380,6 +398,8 @@ static void split_place_show(const struct split_device *device, unsigned int id,
 	seq_printf(m, "%s %u ", device->disk, id);
 	if (ledger->cause & CAUSE_CGROUP)
 		seq_printf(m, "cgroup=%llu", cause_cgroup_id(ledger->cause));
+	else if (id == SPLIT_LAYERS)
+		seq_puts(m, "layers=0");
 	else
 		seq_printf(m, "process=%d", ledger->tgid);
 	seq_printf(m, " read=%lld data=%lld metadata=%lld log=%lld dirty=%llu\n",

@@ -43,6 +43,7 @@ struct split_ledger {
  * @q: the queue; only a key, since the device may outlive it
  * @closed: set of kinds whose gates are closed
  * @state: an enum split_device_state
+ * @below: it has been below a disk of device-mapper or md
  * @ops: valid while @state isn't SPLIT_DETACHED
  * @data: for @ops
  * @model: made from @costs; read without the lock
@@ -74,6 +75,7 @@ struct split_device {
 	struct request_queue *q;
 	unsigned int closed;
 	int state;
+	bool below;
 	const struct split_ops *ops;
 	void *data;
 	struct cost_model model;
@@ -117,12 +119,6 @@ static __always_inline struct split_device *split_find(struct request_queue *q)
 	return NULL;
 }
 
-/* The device of a file system; NULL if it has no policy.  As split_find(). */
-static __always_inline struct split_device *split_find_sb(const struct super_block *sb)
-{
-	return sb->s_bdev ? split_find(bdev_get_queue(sb->s_bdev)) : NULL;
-}
-
 /* Notes a request of one account.  Return: whether the account has its place in the ledger. */
 static __always_inline bool split_note_account(struct split_device *device,
 					       const struct split_account *account, u64 bytes,
@@ -149,6 +145,7 @@ void split_device_add(struct split_device *device);
 void split_device_remove(struct split_device *device);
 void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 cost);
 u64 split_settle(struct split_device *device, u32 tag, u64 bytes);
+void split_void(struct split_device *device);
 void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use use);
 void split_commit(struct split_device *device, u32 own);
 u64 split_cost_of_log(struct split_device *device, u32 bytes, u64 cost);

@@ -3,13 +3,12 @@
 #ifndef SPLIT_DIRTY_H
 #define SPLIT_DIRTY_H
 
-#include "device.h"
-#include "hook.h"
+#include "stack.h"
 
 bool split_tag_of_inode(const struct inode *inode, u32 *tag);
-bool split_tag_of_metadata(struct split_device *device, const struct inode *host,
+bool split_tag_of_metadata(const struct request_queue *q, const struct inode *host,
 			   struct folio *folio, u32 bytes, u32 *tag);
-bool split_tag_of_data(struct split_device *device, const struct inode *host, struct folio *folio,
+bool split_tag_of_data(const struct request_queue *q, const struct inode *host, struct folio *folio,
 		       u32 *tag, u32 *expected);
 bool split_tag_metadata(struct folio *folio, u32 tag, bool first);
 void split_memory_is_scarce(void);

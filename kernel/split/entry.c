@@ -38,18 +38,15 @@ static DEFINE_PER_CPU(long, split_calls_inside);
 /* The hot part: whether a gate of these kinds is closed for a file system. */
 static __always_inline bool split_is_closed(const struct super_block *sb, unsigned int kinds)
 {
-	struct block_device *bdev;
-	struct split_device *device;
-	bool closed;
+	const struct split_device *device;
+	unsigned int at;
+	bool closed = false;
 
-	if (!atomic_read(&split_closed_devices))
-		return false;
-	bdev = sb->s_bdev;
-	if (!bdev)
+	if (!atomic_read(&split_closed_devices) || !sb->s_bdev)
 		return false;
 	preempt_disable_notrace();
-	device = split_find(bdev_get_queue(bdev));
-	closed = device && (READ_ONCE(device->closed) & kinds);
+	for (device = split_first(sb->s_bdev, &at); device; device = split_next(sb->s_bdev, &at))
+		closed |= READ_ONCE(device->closed) & kinds;
 	preempt_enable_notrace();
 	return closed;
 }
@@ -68,17 +65,21 @@ static bool split_concerns(const struct split_device *device)
 	return !account || ops->concerns(device->data, account);
 }
 
-static bool split_may_hold(const struct super_block *sb, bool part)
+static bool split_may_hold(const struct super_block *sb, unsigned int kinds, bool part)
 {
 	const struct split_device *device;
-	bool may;
+	unsigned int at;
+	bool may = false;
 
 	if (current->flags & SPLIT_NEVER_HELD || current->journal_info ||
 	    fatal_signal_pending(current))
 		return false;
 	rcu_read_lock();
-	device = split_find_sb(sb);
-	may = device && split_concerns(device) && !split_passes(device, part);
+	for (device = split_first(sb->s_bdev, &at); device; device = split_next(sb->s_bdev, &at))
+		may |= READ_ONCE(device->closed) & kinds && split_concerns(device) &&
+		       !split_passes(device, sb, part);
+	for (device = split_first(sb->s_bdev, &at); device; device = split_next(sb->s_bdev, &at))
+		split_note_made(device, !may, part);
 	rcu_read_unlock();
 	return may;
 }
@@ -92,15 +93,16 @@ static void split_go_to(struct ftrace_regs *regs, void *function)
 
 /* @part: see split_passes() */
 static noinline void split_redirect_part(struct ftrace_regs *regs, const struct super_block *sb,
-					 void *function, bool part)
+					 unsigned int kinds, void *function, bool part)
 {
-	if (split_may_hold(sb, part))
+	if (split_may_hold(sb, kinds, part))
 		split_go_to(regs, function);
 }
 
-static void split_redirect(struct ftrace_regs *regs, const struct super_block *sb, void *function)
+static void split_redirect(struct ftrace_regs *regs, const struct super_block *sb,
+			   unsigned int kinds, void *function)
 {
-	split_redirect_part(regs, sb, function, false);
+	split_redirect_part(regs, sb, kinds, function, false);
 }
 
 static void split_end(void)
@@ -253,6 +255,7 @@ static ssize_t split_write(struct kiocb *iocb, struct iov_iter *from)
 		.durable = iocb_is_dsync(iocb),
 		.direct = iocb->ki_flags & IOCB_DIRECT,
 		.nowait = iocb->ki_flags & IOCB_NOWAIT,
+		.part = split_is_splice(),
 	};
 	ssize_t result;
 
@@ -272,7 +275,7 @@ void notrace split_at_write(unsigned long ip, unsigned long parent_ip, struct ft
 	struct super_block *sb = file_inode(iocb->ki_filp)->i_sb;
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_WRITE))))
-		split_redirect_part(regs, sb, split_write, split_is_splice());
+		split_redirect_part(regs, sb, BIT(SPLIT_WRITE), split_write, split_is_splice());
 }
 
 /* Reads */
@@ -323,7 +326,7 @@ void notrace split_at_read(unsigned long ip, unsigned long parent_ip, struct ftr
 	struct super_block *sb = file_inode(iocb->ki_filp)->i_sb;
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_READ))))
-		split_redirect(regs, sb, split_read);
+		split_redirect(regs, sb, BIT(SPLIT_READ), split_read);
 }
 
 /* Fsyncs */
@@ -356,7 +359,7 @@ void notrace split_at_fsync(unsigned long ip, unsigned long parent_ip, struct ft
 	struct super_block *sb = file_inode(file)->i_sb;
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_FSYNC))))
-		split_redirect(regs, sb, split_fsync);
+		split_redirect(regs, sb, BIT(SPLIT_FSYNC), split_fsync);
 }
 
 /* Syncs of a file system */
@@ -379,7 +382,7 @@ void notrace split_at_sync(unsigned long ip, unsigned long parent_ip, struct ftr
 	struct super_block *sb = sluice_ftrace_arg(regs, 0);
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_SYNC))))
-		split_redirect(regs, sb, split_sync);
+		split_redirect(regs, sb, BIT(SPLIT_SYNC), split_sync);
 }
 
 /* Stores to mapped files */
@@ -433,7 +436,7 @@ void notrace split_at_store(unsigned long ip, unsigned long parent_ip, struct ft
 	struct super_block *sb = file_inode(vmf->vma->vm_file)->i_sb;
 
 	if (unlikely(split_is_closed(sb, BIT(SPLIT_STORE))))
-		split_redirect(regs, sb, split_store);
+		split_redirect(regs, sb, BIT(SPLIT_STORE), split_store);
 }
 
 /* Changes of names and inodes */
@@ -549,7 +552,7 @@ static void notrace split_at_change(unsigned long ip, unsigned long parent_ip,
 	struct vfsmount *mnt = sluice_ftrace_arg(regs, 0);
 
 	if (unlikely(split_is_closed(mnt->mnt_sb, SPLIT_NAMES)))
-		split_redirect(regs, mnt->mnt_sb, split_change);
+		split_redirect(regs, mnt->mnt_sb, SPLIT_NAMES, split_change);
 }
 
 static void notrace split_at_change_file(unsigned long ip, unsigned long parent_ip,
@@ -559,7 +562,7 @@ static void notrace split_at_change_file(unsigned long ip, unsigned long parent_
 	struct super_block *sb = file->f_path.mnt->mnt_sb;
 
 	if (unlikely(split_is_closed(sb, SPLIT_NAMES)))
-		split_redirect(regs, sb, split_change_file);
+		split_redirect(regs, sb, SPLIT_NAMES, split_change_file);
 }
 
 void notrace split_at_fallocate(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
@@ -569,7 +572,7 @@ void notrace split_at_fallocate(unsigned long ip, unsigned long parent_ip, struc
 	struct super_block *sb = file_inode(file)->i_sb;
 
 	if (unlikely(split_is_closed(sb, SPLIT_NAMES)))
-		split_redirect(regs, sb, split_fallocate);
+		split_redirect(regs, sb, SPLIT_NAMES, split_fallocate);
 }
 
 void notrace split_at_setattr(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *ops,
@@ -581,7 +584,7 @@ void notrace split_at_setattr(unsigned long ip, unsigned long parent_ip, struct 
 
 	if (unlikely(split_is_closed(sb, SPLIT_NAMES)) && valid == (ATTR_SIZE | ATTR_FILE) &&
 	    split_is_syscall())
-		split_redirect(regs, sb, split_resize);
+		split_redirect(regs, sb, SPLIT_NAMES, split_resize);
 }
 
 /* On the way back to user mode */

@@ -42,12 +42,13 @@ static void notrace split_at_dirty_metadata(unsigned long ip, unsigned long pare
 	struct buffer_head *bh = sluice_ftrace_arg(regs, 1);
 	const transaction_t *transaction = handle->h_transaction;
 	const journal_t *journal;
+	unsigned int at;
 
 	if (is_handle_aborted(handle))
 		return;
 	journal = transaction->t_journal;
 	preempt_disable_notrace();
-	if (split_find(bdev_get_queue(journal->j_fs_dev))) {
+	if (split_first(journal->j_fs_dev, &at)) {
 		struct folio *folio = page_folio(bh->b_page);
 		bool first = split_is_first_change(bh), is_log;
 		u32 tag = split_tag_of_task(&is_log);
@@ -62,13 +63,10 @@ static void notrace split_at_dirty_metadata(unsigned long ip, unsigned long pare
 /* All changes of a transaction have been made; the current task writes its data and its log. */
 static void split_at_commit(void *unused, journal_t *journal, transaction_t *transaction)
 {
-	struct split_device *device;
 	u32 tag;
 
 	preempt_disable_notrace();
-	device = split_find(bdev_get_queue(journal->j_dev));
-	if (device)
-		split_commit(device, SPLIT_COMMIT_BLOCKS * journal->j_blocksize);
+	split_commit_below(journal->j_dev, SPLIT_COMMIT_BLOCKS * journal->j_blocksize);
 	if (split_log_end(journal, transaction->t_tid, &tag))
 		split_proxy_begin(tag, true);
 	preempt_enable_notrace();

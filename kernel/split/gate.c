@@ -266,14 +266,23 @@ static bool split_is_closed_for(const struct split_device *device, const struct 
 	       READ_ONCE(device->state) == SPLIT_ATTACHED;
 }
 
-/* The device whose gate a call has come to, referenced; NULL if it is open by now. */
+/*
+ * The device whose gate a call has come to, referenced; NULL if it is open by now.  Of several
+ * devices, the first one whose gate it hasn't passed: the others' turn comes when it is made.
+ */
 static struct split_device *split_closed_device(const struct split_call *call)
 {
-	struct split_device *device = split_find(bdev_get_queue(call->sb->s_bdev));
+	struct split_device *device;
+	unsigned int at;
 
-	if (!device || !split_is_closed_for(device, call) || !percpu_ref_tryget_live(&device->refs))
-		return NULL;
-	return device;
+	for (device = split_first(call->sb->s_bdev, &at); device;
+	     device = split_next(call->sb->s_bdev, &at))
+		if (split_is_closed_for(device, call) &&
+		    (device->q == bdev_get_queue(call->sb->s_bdev) ||
+		     !split_passes(device, call->sb, call->part)) &&
+		    percpu_ref_tryget_live(&device->refs))
+			return device;
+	return NULL;
 }
 
 /* Finds a call's device and account: it has references to both, for split_put(). */

@@ -59,7 +59,8 @@ bool split_blocks_freezer(void);
 bool split_held_enough(const struct split_call *call);
 loff_t split_range(const struct split_call *call, loff_t *last);
 
-bool split_passes(const struct split_device *device, bool part);
+bool split_passes(const struct split_device *device, const struct super_block *sb, bool part);
+void split_note_made(const struct split_device *device, bool all, bool part);
 void split_put_away(const struct split_call *call, enum split_way way);
 bool split_is_awaited(void);
 void split_resume(void);

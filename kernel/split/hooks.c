@@ -31,13 +31,13 @@
 #define SPLIT_LOOKUPS 32
 
 static struct split_hook *const split_all_hooks[] = {
-	split_memory_hooks, split_ext4_hooks, split_entry_hooks,
-	split_xfs_hooks, /* the last: without XFS it is left out */
+	split_stack_hooks, split_memory_hooks, split_ext4_hooks,
+	split_entry_hooks, split_xfs_hooks, /* the last: without XFS it is left out */
 };
 
 static struct split_probe *const split_all_probes[] = {
 	split_entry_probes, split_memory_probes, split_ext4_probes,
-	split_block_probes, split_xfs_probes,
+	split_stack_probes, split_block_probes,	 split_xfs_probes,
 };
 
 /**
@@ -157,6 +157,7 @@ static void split_take_out_all(void)
 	split_proxies_off();
 	split_journals_off();
 	split_memory_off();
+	split_stacks_off();
 	split_hooking.in = false;
 	split_hooking.have = SPLIT_NONE;
 }

@@ -34,19 +34,19 @@ struct split_transaction {
  * struct split_journal - a log on a device with a policy
  * @node: by key
  * @key: what the file system knows it by; only ever compared
- * @q: of the device that the log is on, once it is known; only ever compared
  * @lock: guards what follows; taken in any context
  * @transaction: by the last bit of its number: while one is committed the next is running
  * @push: for split_log_push(): the last one; only ever compared
+ * @written: some of it has been
  * @tag: of its causes, held if there was one
  */
 struct split_journal {
 	struct hlist_node node;
 	const void *key;
-	struct request_queue *q;
 	spinlock_t lock; /* guards what follows */
 	struct split_transaction transaction[2];
 	const void *push;
+	bool written;
 	u32 tag;
 };
 
@@ -159,26 +159,23 @@ bool split_log_end(const void *key, u32 tid, u32 *tag)
 void split_log_push(const void *key, const void *push)
 {
 	struct split_journal *j = split_journal_find(key);
-	struct split_device *device;
 	unsigned long flags;
 
 	if (!j)
 		return;
 	spin_lock_irqsave(&j->lock, flags);
 	if (j->push != push) {
-		device = split_find(j->q);
-		if (device)
-			split_commit(device, 0);
 		if (j->push)
 			causes_put(split_causes, j->tag);
 		j->push = push;
+		j->written = false;
 		j->tag = split_log_take(j, 0);
 	}
 	spin_unlock_irqrestore(&j->lock, flags);
 }
 
-/* The causes of a log's write to @q.  Under RCU.  Return: whether known; @tag is held then. */
-static bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag)
+/* The causes of a log's write to @bdev.  Under RCU.  Return: whether known; @tag is held then. */
+static bool split_log_pushed(const void *key, struct block_device *bdev, u32 *tag)
 {
 	struct split_journal *j = split_journal_find(key);
 	unsigned long flags;
@@ -187,11 +184,13 @@ static bool split_log_pushed(const void *key, struct request_queue *q, u32 *tag)
 	if (!j)
 		return false;
 	spin_lock_irqsave(&j->lock, flags);
-	WRITE_ONCE(j->q, q);
 	known = j->push;
 	*tag = j->tag;
 	if (known)
 		causes_get(split_causes, *tag);
+	if (known && !j->written)
+		split_commit_below(bdev, 0);
+	j->written = true;
 	spin_unlock_irqrestore(&j->lock, flags);
 	return known;
 }
@@ -211,7 +210,7 @@ bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag)
 	if ((flags & SPLIT_LOG_FLAGS) != SPLIT_LOG_FLAGS)
 		return false;
 	sb = sluice_bdev_super(bio->bi_bdev);
-	return sb && split_log_pushed(sb->s_fs_info, bdev_get_queue(bio->bi_bdev), tag);
+	return sb && split_log_pushed(sb->s_fs_info, bio->bi_bdev, tag);
 }
 
 /**

@@ -152,7 +152,7 @@ static unsigned int split_changes(struct folio *folio)
 
 /**
  * split_tag_of_metadata() - the tag of a device's own page that is written
- * @device: where it is written to; another device's page has no tag here
+ * @q: where it is written to; another disk's page has no tag here
  * @host: of the page
  * @folio: where the data is
  * @bytes: how many are written
@@ -160,12 +160,12 @@ static unsigned int split_changes(struct folio *folio)
  *
  * In any context, under RCU.  Return: whether it has one.
  */
-bool split_tag_of_metadata(struct split_device *device, const struct inode *host,
+bool split_tag_of_metadata(const struct request_queue *q, const struct inode *host,
 			   struct folio *folio, u32 bytes, u32 *tag)
 {
 	u32 *slot = split_slot(folio), expected;
 
-	if (!slot || split_find(bdev_get_queue(I_BDEV((struct inode *)host))) != device ||
+	if (!slot || bdev_get_queue(I_BDEV((struct inode *)host)) != q ||
 	    !split_take(slot, tag, &expected))
 		return false;
 	if (bytes < folio_size(folio) && split_changes(folio) > 1) {
@@ -177,7 +177,7 @@ bool split_tag_of_metadata(struct split_device *device, const struct inode *host
 
 /**
  * split_tag_of_data() - the tag of a file's page that is written
- * @device: where it is written to; a page of another device's file has no tag here
+ * @q: where it is written to; a page of another disk's file has no tag here
  * @host: the file
  * @folio: where the data is
  * @tag: becomes the tag, to be given to causes_put()
@@ -189,13 +189,14 @@ bool split_tag_of_metadata(struct split_device *device, const struct inode *host
  *
  * Return: whether it has one.
  */
-bool split_tag_of_data(struct split_device *device, const struct inode *host, struct folio *folio,
+bool split_tag_of_data(const struct request_queue *q, const struct inode *host, struct folio *folio,
 		       u32 *tag, u32 *expected)
 {
+	struct block_device *bdev = host->i_sb->s_bdev;
 	u32 *slot = split_slot(folio);
 
 	/* Without the writeback flag, a process writes directly from a mapped file. */
-	if (!slot || !folio_test_writeback(folio) || split_find_sb(host->i_sb) != device)
+	if (!slot || !folio_test_writeback(folio) || !bdev || bdev_get_queue(bdev) != q)
 		return false;
 	if (!split_take(slot, tag, expected))
 		return split_tag_of_inode(host, tag);
@@ -236,9 +237,8 @@ bool split_tag_metadata(struct folio *folio, u32 tag, bool first)
 
 /* Dirty data */
 
-/* Estimates the cost of a file's new dirty data; remembers where it ended, and its cause. */
-static u64 split_estimate(struct split_device *device, const struct inode *inode, u32 tag, u64 at,
-			  u32 bytes)
+/* Remembers a file, and the cause that made it dirty last. */
+static struct split_file *split_remember(const struct inode *inode, u32 tag)
 {
 	struct split_file *file = split_file(inode);
 
@@ -247,21 +247,21 @@ static u64 split_estimate(struct split_device *device, const struct inode *inode
 		WRITE_ONCE(file->inode, inode);
 	}
 	WRITE_ONCE(file->tag, tag);
-	return cost_estimate(split_model(device), &file->cursor, at, bytes);
+	return file;
 }
 
 /*
  * Dirty data gets more causes, and all of them share its expected cost.  Consumes the references
  * to both tags.  Return: the tag of all causes.
  */
-static u32 split_share(struct split_device *device, u32 former, u32 tag, u32 bytes)
+static u32 split_share(struct block_device *bdev, u32 former, u32 tag, u32 bytes)
 {
 	u32 united;
 
 	causes_get(split_causes, former);
 	united = causes_unite(split_causes, former, tag);
 	if (united != former && bytes)
-		split_expect(device, united, bytes, split_settle(device, former, bytes));
+		split_move_below(bdev, former, united, bytes);
 	causes_put(split_causes, former);
 	causes_put(split_causes, tag);
 	return united;
@@ -280,14 +280,14 @@ static bool split_is_mine(u32 mark)
 
 /*
  * The current task has made data of a file dirty, which may have been dirty before.  Under RCU,
- * which keeps the device and its policy's data.
+ * which keeps the devices and their policies' data.
  */
-static noinline void split_dirtied_slot(struct split_device *device, const struct inode *inode,
+static noinline void split_dirtied_slot(struct block_device *bdev, const struct inode *inode,
 					struct folio *folio, u32 *slot)
 {
 	bool was_dirty = folio_test_dirty(folio), journal;
 	u32 bytes = folio_size(folio), former, expected = 0, tag = split_tag_of_task(&journal);
-	u64 cost;
+	struct split_file *file;
 
 	if (was_dirty && split_mark_tag(READ_ONCE(*slot)) == tag + 1) {
 		causes_put(split_causes, tag);
@@ -295,47 +295,45 @@ static noinline void split_dirtied_slot(struct split_device *device, const struc
 	}
 	if (was_dirty) {
 		if (split_take(slot, &former, &expected))
-			tag = split_share(device, former, tag, expected);
+			tag = split_share(bdev, former, tag, expected);
 		split_leave_tag(slot, tag, expected);
 		return;
 	}
-	cost = split_estimate(device, inode, tag, folio_pos(folio), bytes);
+	file = split_remember(inode, tag);
 	if (split_take(slot, &former, &expected)) {
 		/* Of data being written whose tag hasn't been taken yet: it is settled here. */
-		split_settle(device, former, expected);
+		split_settle_below(bdev, former, expected);
 		if (folio_test_writeback(folio))
-			tag = split_share(device, former, tag, 0);
+			tag = split_share(bdev, former, tag, 0);
 		else
 			causes_put(split_causes, former);
 	}
-	split_expect(device, tag, bytes, cost);
+	split_expect_below(bdev, tag, folio_pos(folio), bytes, &file->cursor);
 	split_leave_tag(slot, tag, bytes);
 }
 
 /* The fast path: data is most often made dirty again by the same account. */
-static __always_inline void split_dirtied(struct split_device *device, const struct inode *inode,
+static __always_inline void split_dirtied(struct block_device *bdev, const struct inode *inode,
 					  struct folio *folio)
 {
 	u32 *slot = split_slot(folio);
 
 	if (slot && !(folio_test_dirty(folio) && split_is_mine(READ_ONCE(*slot))))
-		split_dirtied_slot(device, inode, folio, slot);
+		split_dirtied_slot(bdev, inode, folio, slot);
 }
 
 /* Data that has causes will not be written after all. */
 static void split_drop_tag(struct folio *folio, u32 *slot)
 {
 	struct address_space *mapping = folio_mapping(folio);
-	struct split_device *device;
 	u32 tag, expected;
 
 	if (!split_take(slot, &tag, &expected))
 		return;
-	if (mapping && mapping->host && !S_ISBLK(mapping->host->i_mode)) {
+	if (mapping && mapping->host && mapping->host->i_sb->s_bdev &&
+	    !S_ISBLK(mapping->host->i_mode)) {
 		preempt_disable_notrace();
-		device = split_find_sb(mapping->host->i_sb);
-		if (device)
-			split_settle(device, tag, expected);
+		split_settle_below(mapping->host->i_sb->s_bdev, tag, expected);
 		preempt_enable_notrace();
 	}
 	causes_put(split_causes, tag);
@@ -361,16 +359,15 @@ static void split_at_dirty_buffer(void *unused, struct buffer_head *bh)
 {
 	struct folio *folio = page_folio(bh->b_page);
 	struct address_space *mapping = READ_ONCE(folio->mapping);
-	struct split_device *device;
+	unsigned int at;
 
 	preempt_disable_notrace();
-	device = bh->b_bdev ? split_find(bdev_get_queue(bh->b_bdev)) : NULL;
-	if (!device || !mapping || buffer_jbd(bh))
+	if (!bh->b_bdev || !mapping || buffer_jbd(bh) || !split_first(bh->b_bdev, &at))
 		;
 	else if (S_ISBLK(mapping->host->i_mode))
 		split_changed(folio);
 	else
-		split_dirtied(device, mapping->host, folio);
+		split_dirtied(bh->b_bdev, mapping->host, folio);
 	preempt_enable_notrace();
 }
 
@@ -380,12 +377,10 @@ static void notrace split_at_dirty_folio(unsigned long ip, unsigned long parent_
 {
 	struct address_space *mapping = sluice_ftrace_arg(regs, 0);
 	struct folio *folio = sluice_ftrace_arg(regs, 1);
-	struct split_device *device;
 
 	preempt_disable_notrace();
-	device = split_find_sb(mapping->host->i_sb);
-	if (device && !S_ISBLK(mapping->host->i_mode))
-		split_dirtied(device, mapping->host, folio);
+	if (split_is_scheduled(mapping->host->i_sb) && !S_ISBLK(mapping->host->i_mode))
+		split_dirtied(mapping->host->i_sb->s_bdev, mapping->host, folio);
 	preempt_enable_notrace();
 }
 

@@ -88,6 +88,12 @@ bool split_proxy_tag(u32 *tag, bool *journal)
 	return true;
 }
 
+/* Whether the current task works for others; in any context of the task. */
+bool split_is_proxy(void)
+{
+	return split_proxy_find();
+}
+
 /**
  * split_proxy_begin() - the current task works for others
  * @tag: of their causes, held; the caller's reference is consumed

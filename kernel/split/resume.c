@@ -59,12 +59,14 @@ static bool split_lets_pass(const struct split_call *record, bool part)
 /**
  * split_passes() - does what the current task does pass a device's gates?
  * @device: the device
+ * @sb: the file system, of which there may be other devices
  * @part: it is one of several parts of a system call, each of which may be held
  *
  * Within a call that has passed a gate it passes: the original of a gated function, and an fsync in
- * a durable write, belong to that call.  In any context of the task but interrupts.
+ * a durable write, belong to that call; so does what another file system does for it.  In any
+ * context of the task but interrupts.
  */
-bool split_passes(const struct split_device *device, bool part)
+bool split_passes(const struct split_device *device, const struct super_block *sb, bool part)
 {
 	struct split_bucket *bucket = split_bucket(current);
 	struct split_call *call;
@@ -74,15 +76,38 @@ bool split_passes(const struct split_device *device, bool part)
 	hlist_for_each_entry(call, &bucket->calls, hash) {
 		if (call->task != current)
 			continue;
-		passes |= call->way == SPLIT_HERE ||
-			  (call->device == device && split_lets_pass(call, part));
-		if (call->way == SPLIT_WAITED && call->device == device) {
-			call->way = SPLIT_MADE;
-			set_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
-		}
+		if (call->way == SPLIT_HERE)
+			passes |= call->device == device || !call->device || call->sb != sb;
+		else
+			passes |= (call->device == device || call->way == SPLIT_PAYS) &&
+				  split_lets_pass(call, part);
 	}
 	spin_unlock(&bucket->lock);
 	return passes;
+}
+
+/**
+ * split_note_made() - a call that was let go is being made again
+ * @device: whose record of it ends on the way back
+ * @all: it passes all gates; if not, and it would pass this one, it will be made once more
+ * @part: see split_passes()
+ */
+void split_note_made(const struct split_device *device, bool all, bool part)
+{
+	struct split_bucket *bucket = split_bucket(current);
+	struct split_call *call;
+
+	if (!atomic_read(&split_records))
+		return;
+	spin_lock(&bucket->lock);
+	hlist_for_each_entry(call, &bucket->calls, hash) {
+		if (call->task != current || call->device != device || call->way != SPLIT_WAITED ||
+		    (!all && split_lets_pass(call, part)))
+			continue;
+		call->way = SPLIT_MADE;
+		set_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
+	}
+	spin_unlock(&bucket->lock);
 }
 
 /* Whether a task has a record that is to be looked at on its way back. */

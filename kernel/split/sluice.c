@@ -945,6 +945,10 @@ static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned int tags = sluice_nr_tags(data);
 	bool ordered = !op_is_write(opf) || (opf & direct) == direct;
 
+	if (op_is_write(opf) && split_works_for_all(sluice->device)) {
+		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
+		return;
+	}
 	if (op_is_write(opf) && !(opf & SLU_NEEDED)) {
 		sluice_limit_tags(data, tags / SLU_LATER_PART);
 		return;
@@ -991,7 +995,8 @@ static unsigned int slu_place(struct request *rq)
 	if (!orders)
 		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
 	slu_be_there(sluice, client);
-	rank = rank_of_ioprio(sluice_rq_ioprio(rq));
+	rank = split_works_for_all(sluice->device) ? client->rank
+						   : rank_of_ioprio(sluice_rq_ioprio(rq));
 	if (split_has_handle())
 		return rank | RANKS_URGENT;
 	light = rank == client->rank && slu_comes_light(sluice, client);

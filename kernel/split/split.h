@@ -10,6 +10,9 @@
  *	init_sched	split_attach(): calls on the device's file systems now come by
  *	exit_sched	split_detach(): none does any more, none is held
  *
+ * A file system on device-mapper or md has the devices below it, which are learned (stack.c): a
+ * call is asked about at each one's gate, one after the other.
+ *
  * Other devices notice nothing.  While no device has a policy the hooks are off: the
  * kernel's code is as it was.
  *
@@ -53,8 +56,8 @@
  * open for good, what is held goes, the kernel log and debugfs say so, and its elevator
  * goes on without the other layers until another scheduler is chosen.
  *
- * debugfs has split/devices, a line per device, and split/held, a line per held call with
- * the policy's reason.
+ * debugfs has split/devices, a line per device, split/stacks, a line per disk of device-mapper or
+ * md, and split/held, a line per held call with the policy's reason.
  *
  * Source: the split-level paper, sections 3 and 4 and Table 2.
  */
@@ -182,6 +185,7 @@ struct split_account {
  * @way: an enum split_way
  * @again: a system call that has done nothing yet, and can be made again
  * @locked: has, or may have, a lock that others need
+ * @part: one of several parts of a system call, each of which may be held
  * @thaws: an fsync that can be made again after a thaw
  * @busy: a record that its task is just using
  * @ip: where its task is in user mode
@@ -217,6 +221,7 @@ struct split_call {
 	int way;
 	bool again;
 	bool locked;
+	bool part;
 	bool thaws;
 	bool busy;
 	unsigned long ip;
@@ -554,7 +559,7 @@ bool split_costs_nothing(const struct split_call *call);
  */
 void split_prepare(struct request *rq);
 
-void split_insert_write(struct split_device *device, struct request *rq);
+void split_insert_known(struct split_device *device, struct request *rq);
 
 /**
  * split_insert() - find the causes of a request
@@ -567,9 +572,27 @@ void split_insert_write(struct split_device *device, struct request *rq);
  */
 static __always_inline void split_insert(struct split_device *device, struct request *rq)
 {
-	if (req_op(rq) == REQ_OP_WRITE)
-		split_insert_write(device, rq);
+	if (req_op(rq) == REQ_OP_WRITE || unlikely(current->flags & PF_KTHREAD) ||
+	    (rq->bio && unlikely(rq->bio->bi_iocost_cost)))
+		split_insert_known(device, rq);
 }
+
+/**
+ * split_is_below() - whether requests may come through a disk of device-mapper or md
+ * @device: what split_attach() returned
+ *
+ * In any context.
+ */
+bool split_is_below(const struct split_device *device);
+
+/**
+ * split_works_for_all() - whether the current task queues what other tasks wait for
+ * @device: what split_attach() returned
+ *
+ * A thread of device-mapper or md, such as dm-crypt's for writes, queues one bio after the other:
+ * while it waits for a tag for one of them, all others wait.  In process context.
+ */
+bool split_works_for_all(const struct split_device *device);
 
 /**
  * split_request_account() - the account that a request is for, or most of it

@@ -759,17 +759,22 @@ static void token_pay_flush(struct request *rq)
 }
 
 /*
- * Other tasks may need what a task with a journal handle reads.  A process that waits for a flush,
- * and not for a log, has nothing to write with it.
+ * Other tasks may need what a task with a journal handle reads.  What a kernel thread reads may
+ * have come through a stack, from such a task.  A process that waits for a flush, and not for a
+ * log, has nothing to write with it.
  */
 static void token_prepare_request(struct request *rq)
 {
+	const struct token_data *token = rq->q->elevator->elevator_data;
+	bool needed;
+
 	split_prepare(rq);
 	if ((rq->cmd_flags & (REQ_PREFLUSH | REQ_META)) == REQ_PREFLUSH &&
 	    !(current->flags & PF_KTHREAD))
 		token_pay_flush(rq);
-	rq->elv.priv[1] =
-		(void *)(unsigned long)(current->journal_info ? TOKEN_NEEDED : TOKEN_NOBODYS);
+	needed = current->journal_info ||
+		 (current->flags & PF_KTHREAD && !token->scs && split_is_below(token->device));
+	rq->elv.priv[1] = (void *)(unsigned long)(needed ? TOKEN_NEEDED : TOKEN_NOBODYS);
 }
 
 /*

@@ -73,7 +73,7 @@ static void split_work_for(const struct inode *inode)
 	u32 tag;
 
 	preempt_disable_notrace();
-	if ((current->flags & PF_KTHREAD) && split_find_sb(inode->i_sb) &&
+	if ((current->flags & PF_KTHREAD) && split_is_scheduled(inode->i_sb) &&
 	    split_tag_of_inode(inode, &tag))
 		split_proxy_begin(tag, false);
 	preempt_enable_notrace();

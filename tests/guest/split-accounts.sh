@@ -31,7 +31,7 @@ disk ssd
 scheduler split-noop
 file_system
 writers 1500
-[ "$(accounts)" -eq 767 ] || fail "1500 processes with dirty data have $(accounts) accounts"
+[ "$(accounts)" -eq 766 ] || fail "1500 processes with dirty data have $(accounts) accounts"
 [ "$(dirty)" -eq $((1500 * 4096)) ] || fail "$(dirty) bytes are expected to be written"
 umount /tmp/mnt
 [ "$(dirty)" -eq 0 ] || fail "with nothing dirty $(dirty) bytes are expected to be written"

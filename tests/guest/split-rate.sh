@@ -39,7 +39,7 @@ for child in child more; do
 		for (1 .. 600) { put("$child/io.sluice.weight", $_); sysseek($page, $_ * 4096, 0); syswrite($page, "x" x 4096) == 4096 or die }
 		' "$G/tenant/$child"
 done
-[ "$(wc -l </sys/kernel/debug/split/accounts)" -ge 767 ] || fail "accounts are left: $(wc -l </sys/kernel/debug/split/accounts)"
+[ "$(wc -l </sys/kernel/debug/split/accounts)" -ge 766 ] || fail "accounts are left: $(wc -l </sys/kernel/debug/split/accounts)"
 echo $RATE >"$G/tenant/io.sluice.rate"
 mkdir "$G/tenant/newest"
 echo 700 >"$G/tenant/newest/io.sluice.weight"
