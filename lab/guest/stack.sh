@@ -56,7 +56,7 @@ thin() {
 	done
 }
 
-# array LEVEL DISK…: a RAID of md, which takes the disks as alike. Sets DEV.
+# array LEVEL DISK…: a RAID of md, which takes the disks as alike. MEMBER_KIB is what it uses of each, by default all. Sets DEV.
 array() {
 	_level=$1
 	shift
@@ -74,7 +74,7 @@ array() {
 		echo $_slot >"$_md/dev-${_member#/dev/}/slot"
 		_slot=$((_slot + 1))
 	done
-	echo $(($(blockdev --getsz "$1") / 2 / 1024 * 1024)) >$_md/component_size
+	echo "${MEMBER_KIB:-$(($(blockdev --getsz "$1") / 2 / 1024 * 1024))}" >$_md/component_size
 	echo none >$_md/resync_start
 	echo active >$_md/array_state
 	DEV=/dev/md0
