@@ -89,6 +89,9 @@ ways() {
 	expect_charged reader read $((4 << 20))
 }
 
+load sluice-cause
+! insmod /job/split.ko layers_weight=0 2>/dev/null || fail "a weight of 0 isn't refused"
+dmesg | grep -q "layers_weight is from 1 to 1000, not 0; next:" || fail "nothing says why a weight of 0 is refused"
 weights
 for disk in 3 2 1 0; do
 	DISK=d$disk disk ssd
