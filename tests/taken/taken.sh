@@ -44,7 +44,7 @@ done
 
 # ftrace can't be switched off under the hooks, nor the hooks put in while it is off.
 sysctl -qw kernel.ftrace_enabled=0
-refused filemap_dirty_folio
+refused bio_clone_blkg_association
 sysctl -qw kernel.ftrace_enabled=1
 scheduler split-noop
 if sysctl -qw kernel.ftrace_enabled=0 2>/dev/null; then
