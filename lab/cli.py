@@ -169,6 +169,7 @@ def _add_test(commands: Commands) -> None:
     add = commands.add_parser("test", help="run the tests")
     add.add_argument("-k", metavar="EXPR", help="only tests that match, as pytest's -k")
     add.add_argument("--full", action="store_true", help="the long tests too")
+    add.add_argument("--planted", action="store_true", help="only the planted bugs, which test the guests' tests")
     add.add_argument("--fresh", action="store_true", help="ignore kept passes")
     add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="tests side by side")
     add.set_defaults(do=_test)
@@ -362,8 +363,8 @@ def _test(options: argparse.Namespace) -> int:
     import pytest
 
     _prepare(kernels.names(), "tcg")
-    chosen = [*(["-k", options.k] if options.k else []), *(["--full"] if options.full else [])]
-    chosen += ["--fresh"] if options.fresh else []
+    chosen = ["-k", options.k] if options.k else []
+    chosen += [f"--{name}" for name in ("full", "planted", "fresh") if getattr(options, name)]
     # One test at a time for each worker, so that the longest, which come first, are spread.
     return int(pytest.main(["-n", str(options.j), "--maxschedchunk=1", "-q", *chosen, str(TOP / "tests")]))
 

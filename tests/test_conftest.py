@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which tests run without --full."""
+"""Which tests run without --full, with it, and with --planted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 TESTS = """
 import pytest
@@ -17,10 +19,18 @@ def test_short() -> None: ...
 
 @pytest.mark.full
 def test_long() -> None: ...
+
+@pytest.mark.planted
+def test_of_a_test() -> None: ...
 """
 
 
-def test_only_what_is_marked_is_skipped(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "wanted"),
+    [([], "1 passed, 2 skipped"), (["--full"], "2 passed, 1 skipped"), (["--planted"], "1 passed in")],
+    ids=["usual", "full", "planted"],
+)
+def test_only_what_is_marked_is_skipped(tmp_path: Path, option: list[str], wanted: str) -> None:
     """Even if the checkout's folder has the marker's name."""
     folder = tmp_path / "full"
     folder.mkdir()
@@ -29,5 +39,6 @@ def test_only_what_is_marked_is_skipped(tmp_path: Path) -> None:
     (folder / "test_some.py").write_text(TESTS, encoding="utf-8")
     line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={tmp_path}"]
     env = {**os.environ, "PYTHONPATH": str(HERE.parent), "SLUICE_CACHE": str(tmp_path / "cache")}
-    told = subprocess.run([*line, str(folder)], capture_output=True, text=True, check=False, env=env, cwd=tmp_path)
-    assert "1 passed, 1 skipped" in told.stdout, told.stdout + told.stderr
+    line += [*option, str(folder)]
+    told = subprocess.run(line, capture_output=True, text=True, check=False, env=env, cwd=tmp_path)
+    assert wanted in told.stdout, told.stdout + told.stderr
