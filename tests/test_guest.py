@@ -14,14 +14,14 @@ The head of a script may have these lines:
 `# dmesg: PATTERN`: complaints that the test provokes
 `# debug`: a deadlock is possible, so also on the debug kernel, which is long
 `# nvme: wrr=on`: with a controller of these properties, on a QEMU that is built for it; long
-`# race: too`: also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race
+`# race: too`: also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race; on the debug kernel only so
 `# race: only`: only so; both are long, and run also on the kernel that reports data races
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -105,17 +105,25 @@ def is_long(told: Head, kernel: str, race: bool = False, scheduler: str = "") ->
     return not (kernel == kernels.DEFAULT or (told.each and kernel in kernels.names()))
 
 
-def settings(told: Head) -> list[tuple[str, bool]]:
-    """The kernels that a script asks for, each with whether the guest's CPUs race."""
-    races = {"": [False], "too": [False, True], "only": [True]}[told.race]
-    usual = [(kernel, race) for kernel in told.kernels for race in races]
-    debug = [(kernels.DEBUG.name, race) for race in races if told.debug]
-    return [*usual, *debug, *([(kernels.KCSAN.name, True)] if told.race else [])]
+def settings(told: Head, turn: int = 0) -> list[tuple[str, bool]]:
+    """The kernels that a script asks for, each with whether the guest's CPUs race.
+
+    With one of several schedulers they race on one kernel, which `turn` chooses: each script does so on all of them,
+    each scheduler too, and in elevator-storm all schedulers do on all.
+    """
+    usual = [(kernel, False) for kernel in told.kernels if told.race != "only"]
+    debug = [(kernels.DEBUG.name, bool(told.race))] if told.debug else []
+    racing = [*told.kernels, kernels.KCSAN.name] if told.race else []
+    if told.schedulers and racing:
+        racing = [racing[turn % len(racing)]]
+    return [*usual, *debug, *((kernel, True) for kernel in racing)]
 
 
 def cases() -> list[object]:
     """Each script with each kernel and scheduler that it asks for, on the virtual clock, off it, or both."""
     marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
+    divided = [script for script, told in marks.items() if told.race and told.schedulers]
+    turns = {script: turn for turn, script in enumerate(divided)}
     return [
         pytest.param(
             script,
@@ -129,8 +137,8 @@ def cases() -> list[object]:
             ],
         )
         for script, told in marks.items()
-        for scheduler in told.schedulers or ("",)
-        for kernel, race in settings(told)
+        for turn, scheduler in enumerate(told.schedulers or ("",), turns.get(script, 0))
+        for kernel, race in settings(told, turn)
     ]
 
 
@@ -219,5 +227,16 @@ def test_a_task_does_not_race_with_itself_for_its_flags() -> None:
 def test_a_script_that_races_does_so_where_data_races_are_reported() -> None:
     told = Head(kernels=("6.12",), race="too", debug=True)
     debug, kcsan = kernels.DEBUG.name, kernels.KCSAN.name
-    assert settings(told) == [("6.12", False), ("6.12", True), (debug, False), (debug, True), (kcsan, True)]
-    assert settings(Head(kernels=("6.12",))) == [("6.12", False)]
+    assert settings(told) == [("6.12", False), (debug, True), ("6.12", True), (kcsan, True)]
+    assert settings(replace(told, schedulers=("cpq",)), 1) == [("6.12", False), (debug, True), (kcsan, True)]
+    assert settings(Head(kernels=("6.12",), debug=True)) == [("6.12", False), (debug, False)]
+
+
+def test_every_script_and_every_scheduler_races_on_every_kernel() -> None:
+    racing = {(p.values[0], p.values[2], p.values[1]) for p in cases() if p.values[3]}  # type: ignore[attr-defined]
+    for script in SCRIPTS:
+        told = head(script.read_text(encoding="utf-8"))
+        for kernel in (*told.kernels, kernels.KCSAN.name) if told.race else ():
+            assert {name for name, _, where in racing if where == kernel} >= {script}
+            for scheduler in told.schedulers:
+                assert any((scheduler, kernel) == one[1:] for one in racing)
