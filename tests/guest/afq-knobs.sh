@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: afq split-noop
-# debug
 # Every knob has the default for its device, accepts its range and nothing else, and can be changed under load. The scheduler is
 # changed and unloaded under load, and nothing is lost. A closed gate opens when the last policy goes.
 . ./lib.sh

@@ -2,15 +2,16 @@
 # shellcheck shell=sh
 # modules: mq-prio cpq sluice afq split-token split-deadline split-noop wrr
 # race: only
+# debug
 # full
 # limit: 3600
 # 10,000 switches between all schedulers and 1,000 unloads, while four CPUs read, write and flush. Processes fork in cgroups
-# that come and go, the number of tags changes and all knobs are read. Nothing is lost, and nothing stands still.
+# that come and go, the number of tags changes, and all knobs are read and written. Nothing is lost, and nothing stands still.
 . ./lib.sh
 
-# The kernel that reports data races takes many times as long, and reports them sooner.
+# The kernels that watch locks and data races take many times as long, and report sooner.
 part=1
-[ ! -e /sys/kernel/debug/kcsan ] || part=50
+case $(uname -r) in *debug* | *kcsan*) part=50 ;; esac
 SWITCHES=$((10000 / part))
 UNLOADS=$((1000 / part))
 OURS="mq-prio cpq sluice afq split-token split-deadline split-noop wrr"
@@ -63,8 +64,13 @@ tags() {
 	done
 }
 
+# knobs: each has the value that it had. The next scheduler may have none of that name, or refuse the value.
 knobs() {
-	cat "$Q"/iosched/* /sys/kernel/debug/block/simdisk-d0/sched/* >/dev/null 2>&1 || : # they were removed meanwhile
+	cat /sys/kernel/debug/block/simdisk-d0/sched/* >/dev/null 2>&1 || : # they were removed meanwhile
+	for knob in "$Q"/iosched/*; do
+		# shellcheck disable=SC2094  # the file is a knob
+		{ read -r value <"$knob" && echo "$value" >"$knob"; } 2>/dev/null || :
+	done
 	sleep 0.1
 }
 

@@ -4,8 +4,6 @@
 # full: afq split-token split-deadline
 # cpus: 2
 # each
-# debug
-# race: too
 # Schedulers, the number of tags and knobs change under load; a module that is in use can't be unloaded, another can.
 . ./lib.sh
 
