@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # modules: cpq
 # each
+# debug
 # Every knob has the paper's default, and accepts its range and nothing else. The list of background cgroups accepts valid
 # entries. The scheduler's state can be read, and cpq_log switches its tracepoints.
 . ./lib.sh

@@ -10,8 +10,8 @@
 . ./lib.sh
 
 # The kernels that watch locks and data races take many times as long, and report sooner.
-part=1
-case $(uname -r) in *debug* | *kcsan*) part=50 ;; esac
+part=1 all=50
+case $(uname -r) in *debug* | *kcsan*) part=50 all=5 ;; esac
 SWITCHES=$((10000 / part))
 UNLOADS=$((1000 / part))
 OURS="mq-prio cpq sluice afq split-token split-deadline split-noop wrr"
@@ -69,7 +69,7 @@ knobs() {
 	cat /sys/kernel/debug/block/simdisk-d0/sched/* >/dev/null 2>&1 || : # they were removed meanwhile
 	for knob in "$Q"/iosched/*; do
 		# shellcheck disable=SC2094  # the file is a knob
-		{ read -r value <"$knob" && echo "$value" >"$knob"; } 2>/dev/null || :
+		{ read -r value <"$knob" && echo "$value" >"$knob" && echo "$knob" >>/tmp/written; } 2>/dev/null || :
 	done
 	sleep 0.1
 }
@@ -123,7 +123,7 @@ choose() {
 unload() {
 	set -- "$last"
 	# shellcheck disable=SC2086  # words on purpose
-	[ $((unloads % 50)) != 49 ] || set -- $OURS
+	[ $(((unloads + 1) % all)) != 0 ] || set -- $OURS
 	for module; do
 		[ "$module" != "$name" ] || continue
 		[ -d "/sys/module/$(echo "$module" | tr - _)" ] || continue
@@ -162,6 +162,7 @@ done
 touch /tmp/trigger
 wait $load || fail "what was written is not there: $(cat /out/fio)"
 grep -q READ: /out/fio || fail "nothing was read back"
+[ -s /tmp/written ] || fail "no knob was written"
 umount /tmp/mnt
 fsck.ext4 -nf "$DEV" >/out/fsck 2>&1 || fail "the file system is broken: $(cat /out/fsck)"
 ! grep -h ^busy= /sys/kernel/debug/block/simdisk-d0/hctx*/*tags | grep -v =0 || fail "tags are lost"
@@ -173,5 +174,6 @@ echo "switches to:"
 sort /tmp/switched | uniq -c
 echo "unloads of:"
 sort /tmp/unloaded | uniq -c
+echo "knobs written: $(wc -l </tmp/written)"
 echo "switches tried again: $refused"
 cat /tmp/times-*

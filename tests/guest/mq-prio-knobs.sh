@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # modules: mq-prio
 # each
+# debug
 # Every knob accepts its range and nothing else; the scheduler's state can be read.
 . ./lib.sh
 
