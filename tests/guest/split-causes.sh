@@ -146,6 +146,7 @@ weights
 for disk in 3 2 1 0; do
 	DISK=d$disk disk ssd
 done
+mkdir -p /tmp/mnt
 for stack in ${STACKS:-none lvm crypt crypt-lvm thin raid1 raid10}; do
 	# A bio of two writers becomes several requests below a stack, and each one's parts are rounded.
 	disks=simdisk-d0 mirrors=2 rounded=64
@@ -157,10 +158,15 @@ for stack in ${STACKS:-none lvm crypt crypt-lvm thin raid1 raid10}; do
 	esac
 	DEV=/dev/simdisk-d0
 	[ "$stack" = none ] || stack "$stack"
+	case $stack in
+	none | crypt*) block=4096 ;;
+	*) block=1024 ;;
+	esac
 	for disk in $disks; do
 		Q=/sys/block/$disk/queue scheduler split-noop
 	done
-	file_system
+	mkfs.ext4 -q -b $block -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 256m
+	mount "$DEV" /tmp/mnt
 	ways
 	[ "$stack" != none ] || commits
 	[ "$stack" != thin ] || [ "$(charged layers data)" -gt 0 ] || fail "what thin writes for itself isn't charged to layers"
