@@ -439,7 +439,7 @@ SPLIT = (
         "stack.c",
         "\t\tto->bi_iocost_cost = bits & ~TICKET_OWNER;",
         "\t\t;",
-        "causes: FAIL: buffered: data is",
+        "causes: FAIL: buffered: dirty is 0",
     ),
     ("done-unsettled", "stack.c", "\tsplit_ticket_return(bio);\n\tpreempt", "\tpreempt", "causes: dirty is"),
     (
