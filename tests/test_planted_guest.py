@@ -454,7 +454,7 @@ SPLIT = (
         "resume.c",
         "passes |= call->device == device || !call->device || call->sb != sb;",
         "passes = true;",
-        "stack-gates: FAIL: held are 0, not 1 write",
+        "stack-gates: FAIL: held are 0, not 1 fsync",
     ),
     (
         "asked-once-more",

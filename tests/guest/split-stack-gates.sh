@@ -73,19 +73,25 @@ at d1 wait_held 1 write
 at d1 hold
 ends "$WRITER"
 
-at d0 hold write
-at d1 hold write
-put file
-until grep -q write /sys/kernel/debug/split/held; do sleep 0.01; done
-first=$(sed -n 's/^simdisk-\(d.\) write.*/\1/p' /sys/kernel/debug/split/held)
-second=d1
-[ "$first" = d0 ] || second=d0
-echo 0 >"/sys/block/simdisk-$first/queue/iosched/hold" # its gate stays closed, and lets nobody wait
-at $second wait_held 1 write
-kinds write >"/sys/block/simdisk-$first/queue/iosched/hold"
-at $second hold
-ends "$WRITER"
-at "$first" hold
+# A write is held on its way back, an fsync at its gate.
+for kind in write fsync; do
+	at d0 hold $kind
+	at d1 hold $kind
+	case $kind in
+	write) put file ;;
+	fsync) sync /tmp/mnt/file & WRITER=$! ;;
+	esac
+	until grep -q $kind /sys/kernel/debug/split/held; do sleep 0.01; done
+	first=$(sed -n "s/^simdisk-\(d.\) $kind.*/\1/p" /sys/kernel/debug/split/held)
+	second=d1
+	[ "$first" = d0 ] || second=d0
+	echo 0 >"/sys/block/simdisk-$first/queue/iosched/hold" # its gate stays closed, and lets nobody wait
+	at $second wait_held 1 $kind
+	kinds $kind >"/sys/block/simdisk-$first/queue/iosched/hold"
+	at $second hold
+	ends "$WRITER"
+	at "$first" hold
+done
 cmp /tmp/text /tmp/mnt/file
 
 # Each part of a splice is held anew, on each disk.
