@@ -2,6 +2,8 @@
 /*
  * short_lived DEVICE PROCESSES - each process reads one sector past the page cache and ends; WORKERS are there at once
  *
+ * PROCESSES is a multiple of WORKERS, so that as many reads are seen as were asked for.
+ *
  * A process shares what it can with its parent, so that the time goes into what is tested; it has
  * a number and a start of its own nevertheless.  Exit status 1 if one could not read.
  */
@@ -45,7 +47,7 @@ int main(int argc, char **argv)
 	int status, failed = 0;
 	int i;
 
-	if (argc != 3)
+	if (argc != 3 || atol(argv[2]) % WORKERS)
 		return 2;
 	disk = open(argv[1], O_RDONLY | O_DIRECT);
 	if (disk < 0)

@@ -69,7 +69,7 @@ def build(folder: Path) -> bytes:
     [
         pytest.param(kernels.DEFAULT, 6_400, id=kernels.DEFAULT),
         pytest.param("6.1", 12_800, id="6.1", marks=pytest.mark.full),
-        pytest.param(kernels.DEFAULT, 100_000, id="many", marks=pytest.mark.full),
+        pytest.param(kernels.DEFAULT, 102_400, id="many", marks=pytest.mark.full),
     ],
 )
 def test_short_lived_processes_leave_nothing(tmp_path: Path, kernel: str, processes: int) -> None:
