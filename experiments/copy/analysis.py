@@ -2,8 +2,8 @@
 """A database's commits and reads beside a neighbour that works through the page cache.
 
 A commit waits for the neighbour's dirty pages, for its part of the transaction and for its data in the device's cache.
-A scheduler that orders requests can't tell which process caused these; `sluice` can. Its claims are beside a copy, and
-beside the neighbour, on ext4 or XFS, that is worst for the claim.
+A scheduler that orders requests can't tell which process caused these; `sluice` can. Its claims are beside a copy,
+beside the neighbour, on ext4 or XFS, that is worst for the claim, and for etcd beside an update.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from lab.analysis import Judgement, Missing, find, ratio
+from lab.analysis import Judgement, Missing, find, ratio, worst
 from lab.figure import CUT, Column, Figure, Overview, Table, number
 from lab.result import Cell, Job
 
 OURS = "sluice"
+RIVAL = "mq-deadline"
 DEVICES = ("ssd", "hdd")
 COPY = "idle-copy"
 DOES = {
@@ -30,6 +31,8 @@ DOES = {
 FILES = ("tar", "rm", "update")
 """Neighbours whose progress is counted in files, and not in bytes."""
 XFS = "-xfs"
+ALONE = {"idle-copy": "copying", "be7-copy": "copying", "tar": "unpacking"}
+"""The neighbour alone, by the variant in which it is beside the database."""
 LEAST = {"ssd": 0.85, "hdd": 0.9}
 """The part of its commits that the log keeps beside every neighbour, by device."""
 COLUMNS = ("scheduler", "commits/s", "of alone", "p99 ms", "p99.9", "reads/s", "of alone", "p99 ms")
@@ -47,17 +50,51 @@ def slower(cells: Sequence[Cell], device: str) -> float:
     return ratio(beside, find(cells, device, OURS, _alone(COPY)).job("log").sync.p99)
 
 
+def share(cells: Sequence[Cell], device: str) -> float:
+    """A neighbour's progress beside the database as a part of that alone, relative to its stated share; the worst."""
+    names = [(name + system, ALONE[name] + system) for system in ("", XFS) for name in ALONE]
+    pairs = [tuple(find(cells, device, OURS, variant) for variant in pair) for pair in names]
+    shares = [int(beside.settings["iosched/low_share"]) / 100 for beside, _ in pairs]
+    return worst((_gained(*pair) / part for pair, part in zip(pairs, shares, strict=True)), min)
+
+
+def than_rival(cells: Sequence[Cell], device: str) -> float:
+    """A neighbour's progress, relative to that under the rival; the worst of all neighbours."""
+    pairs = [tuple(find(cells, device, name, variant) for name in (OURS, RIVAL)) for variant in _variants()]
+    return worst((_gained(*pair) for pair in pairs), min)
+
+
+def _gained(cell: Cell, other: Cell) -> float:
+    """The neighbour's progress in a cell, relative to that in another."""
+    return ratio(cell.readings["neighbour"], other.readings["neighbour"])
+
+
+def update_p99(cells: Sequence[Cell]) -> float:
+    """The p99 of etcd's fdatasync beside the update, relative to that alone."""
+    beside, alone = (find(cells, "nvme", OURS, variant) for variant in ("update", "solo-update"))
+    return ratio(beside.job("log").sync.p99, alone.job("log").sync.p99)
+
+
+def update_time(cells: Sequence[Cell]) -> float:
+    """The time that an object of the update takes, relative to that without a scheduler."""
+    return _gained(*(find(cells, "nvme", name, "update") for name in ("none", OURS)))
+
+
+def _variants() -> Iterator[str]:
+    """Every neighbour of the database on every file system."""
+    return (name + system for system in ("", XFS) for name in DOES if name != "update")
+
+
 def _worst(
     cells: Sequence[Cell],
     device: str,
     job: str,
     value: Callable[[Job], float],
-    worst: Callable[[Iterable[float]], float],
+    of: Callable[[Iterable[float]], float],
 ) -> float:
     """The worst of a job's values beside each neighbour, relative to those alone."""
-    variants = (name + system for system in ("", XFS) for name in DOES if name != "update")
-    beside = ((find(cells, device, OURS, name), find(cells, device, OURS, _alone(name))) for name in variants)
-    return worst(ratio(value(cell.job(job)), value(alone.job(job))) for cell, alone in beside)
+    beside = [(find(cells, device, OURS, name), find(cells, device, OURS, _alone(name))) for name in _variants()]
+    return worst((ratio(value(cell.job(job)), value(alone.job(job))) for cell, alone in beside), of)
 
 
 def judgements() -> Iterator[Judgement]:
@@ -71,9 +108,25 @@ def judgements() -> Iterator[Judgement]:
             ("reads", "reads a second", "≥", 0.85, "reads", lambda job: job.iops),
             ("read-p99", "the p99 of a read", "≤", 1.5, "reads", lambda job: job.lat.p99),
         ):
-            measure = partial(_worst, device=device, worst=min if sense == "≥" else max, value=value, job=job)
+            measure = partial(_worst, device=device, of=min if sense == "≥" else max, value=value, job=job)
             text = f"{said}: {what}, relative to that alone"
             yield Judgement(f"{device}-any-{name}", text, sense, limit, measure)
+        yield Judgement(
+            f"{device}-any-share",
+            f"{OURS} on {device}, the copy or tar for which this is worst: its progress beside the database, relative "
+            "to the stated share (low_share) of that alone",
+            "≥",
+            1,
+            partial(share, device=device),
+        )
+        yield Judgement(
+            f"{device}-any-{RIVAL}",
+            f"{OURS} on {device}, the neighbour for which this is worst: its progress beside the database, relative to "
+            f"that under {RIVAL}",
+            "≥",
+            1,
+            partial(than_rival, device=device),
+        )
     for device in DEVICES:
         said = f"{OURS} on {device}, a database beside a copy of the idle class through the page cache"
         for job, what, limit in (("log", "commits", 0.9), ("reads", "reads", 0.85)):
@@ -81,6 +134,10 @@ def judgements() -> Iterator[Judgement]:
             yield Judgement(f"{device}-{what}", text, "≥", limit, partial(kept, device=device, job=job))
         text = f"{said}: the p99 of a commit, relative to that alone"
         yield Judgement(f"{device}-commit-p99", text, "≤", 1.5, partial(slower, device=device))
+    said = f"{OURS} on nvme, etcd beside an update of the operating system of the idle class"
+    yield Judgement("update-p99", f"{said}: the p99 of its fdatasync, relative to that alone", "≤", 2, update_p99)
+    text = f"{said}: the time that the update takes, relative to none"
+    yield Judgement("update-time", text, "≤", 1.3, update_time)
 
 
 def figures(cells: Sequence[Cell]) -> list[Figure]:

@@ -112,12 +112,16 @@ measure() {
 		sleep "$RAMP"
 		begin=$(far)
 	fi
-	job log --filename=/tmp/mnt/log --size=1g --rw=write --bs="$LOG" --ioengine=psync --fdatasync=1 --zero_buffers=1 \
-		--fallocate=none &
-	log=$!
-	job reads --filename="$DEV" --offset=32g --size=8g --rw=randread --norandommap=1 --bs=4k --direct=1 \
-		--ioengine=libaio --iodepth=4 &
-	wait "$log" $!
+	if [ -n "$DATABASE" ]; then
+		job log --filename=/tmp/mnt/log --size=1g --rw=write --bs="$LOG" --ioengine=psync --fdatasync=1 --zero_buffers=1 \
+			--fallocate=none &
+		log=$!
+		job reads --filename="$DEV" --offset=32g --size=8g --rw=randread --norandommap=1 --bs=4k --direct=1 \
+			--ioengine=libaio --iodepth=4 &
+		wait "$log" $!
+	else
+		sleep "$RUNTIME"
+	fi
 	[ -z "$NEIGHBOUR" ] || echo "$(far) $begin $RUNTIME" | awk '{ print "neighbour", ($1 - $2) / $3 }' >/out/readings
 }
 
