@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_shell(commands)
     _add_reports(commands)
     _add_doctor(commands)
+    _add_status(commands)
     _add_explain(commands)
     _add_wrr(commands)
     _add_docs(commands)
@@ -202,6 +203,15 @@ def _add_doctor(commands: Commands) -> None:
     add.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so long (5)")
     add.add_argument("--json", action="store_true", help="print the findings as data")
     add.set_defaults(do=_doctor)
+
+
+def _add_status(commands: Commands) -> None:
+    status = "exit status: 0 no problem, 1 a problem, 2 usage, 3 a disk could not be read"
+    add = commands.add_parser(
+        "status", help="this host's disks, their schedulers, and what gets through to them", epilog=status
+    )
+    add.add_argument("--json", action="store_true", help="print it as data")
+    add.set_defaults(do=_status)
 
 
 def _add_explain(commands: Commands) -> None:
@@ -399,6 +409,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from lab import doctor
 
     return doctor.run(options.device, options.seconds, options.json)
+
+
+def _status(options: argparse.Namespace) -> int:
+    from lab import status
+
+    return status.run(options.json)
 
 
 def _explain(options: argparse.Namespace) -> int:

@@ -174,7 +174,7 @@ def _kernel_name(device: str, root: Path, command: str) -> str:
 
 def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
     """UsageError for a device that passes its I/O on to other disks, or takes it without a queue."""
-    below = sorted({_whole(path.name, root) for path in folder.glob("slaves/*")})
+    below = sorted({whole(path.name, root) for path in folder.glob("slaves/*")})
     above = _requests_from(folder)
     if above:
         raise UsageError(
@@ -187,7 +187,7 @@ def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
             f"./sluice {command} {below[0]}",
         )
     if _is_loop(folder):
-        file = _text(folder / "loop/backing_file")
+        file = content(folder / "loop/backing_file")
         raise UsageError(
             f"{folder.name} is a loop device: what counts is the disk that holds its file ({file or 'it has none'})",
             f"findmnt -no SOURCE --target {shlex.quote(file)}   and ./sluice {command} that" if file else "lsblk",
@@ -199,18 +199,18 @@ def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
         )
 
 
-def _whole(name: str, root: Path) -> str:
+def whole(name: str, root: Path) -> str:
     """The disk of a partition; any other name as it is."""
     return next((path.parent.parent.name for path in (root / "sys/block").glob(f"*/{name}/partition")), name)
 
 
 def _some_disk(root: Path) -> str:
     """A disk that the user may have meant: the first with a queue."""
-    there = [folder.name for folder in _disks(root)]
+    there = [folder.name for folder in folders(root)]
     return there[0] if there else "DISK   with a name that lsblk shows"
 
 
-def _disks(root: Path) -> Iterator[Path]:
+def folders(root: Path) -> Iterator[Path]:
     """The folders of all disks whose own queue orders their I/O."""
     for folder in sorted((root / "sys/block").glob("*")):
         if (folder / "mq").is_dir() and not _is_loop(folder) and not _requests_from(folder):
@@ -228,30 +228,30 @@ def _requests_from(folder: Path) -> str:
 
 def _at_once(folder: Path, root: Path) -> int | None:
     """How many requests a device takes at once, if it says so; a stacked one takes as many as the devices below it."""
-    paths = [root / "sys/block" / _whole(path.name, root) for path in folder.glob("slaves/*")] or [folder]
-    depths = [_number(_text(path / "device/queue_depth")) for path in paths]
+    paths = [root / "sys/block" / whole(path.name, root) for path in folder.glob("slaves/*")] or [folder]
+    depths = [_number(content(path / "device/queue_depth")) for path in paths]
     return sum(depth or 0 for depth in depths) if all(depths) else None
 
 
 def _is_loop(folder: Path) -> bool:
-    return (_text(folder / "dev") or "").startswith("7:")
+    return (content(folder / "dev") or "").startswith("7:")
 
 
 def read(name: str, root: Path = Path("/")) -> Disk:
     """The settings of a disk that `find` has found; LabError where they can't be read."""
     folder = root / "sys/block" / name
     queue = _files(folder / "queue")
-    chosen = re.search(r"\[(.+?)\]", queue.get("scheduler", ""))
+    chosen = scheduler(folder)
     if not chosen or "rotational" not in queue:
         raise LabError(f"{folder}/queue can't be read", f"ls -l {folder}/queue   and mount sysfs, or ask as root")
-    tags = [_number(_text(path)) or 1 for path in folder.glob("mq/*/nr_tags")]
+    tags = [_number(content(path)) or 1 for path in folder.glob("mq/*/nr_tags")]
     at_once = _at_once(folder, root) or sum(tags) or 1
     return Disk(
         name=name,
-        number=_text(folder / "dev") or "",
+        number=content(folder / "dev") or "",
         folder=f"/sys/block/{name}",
         rotating=queue["rotational"] == "1",
-        scheduler=chosen[1],
+        scheduler=chosen,
         offered=_offered(queue["scheduler"], root),
         hw_queues=max(1, len(tags)),
         hw_tags=min(at_once, max(tags, default=1)),
@@ -262,11 +262,17 @@ def read(name: str, root: Path = Path("/")) -> Disk:
     )
 
 
+def scheduler(folder: Path) -> str:
+    """The scheduler of the disk with this folder in /sys/block; "" if that can't be read."""
+    found = re.search(r"\[(.+?)\]", content(folder / "queue/scheduler") or "")
+    return found[1] if found else ""
+
+
 def _offered(listed: str, root: Path) -> tuple[str, ...]:
     """Schedulers that the disk takes: those in its list, and those whose module the kernel would load."""
     names = listed.replace("[", "").replace("]", "").split()
-    release = _text(root / "proc/sys/kernel/osrelease") or "unknown"
-    modules = _text(root / "lib/modules" / release / "modules.dep") or ""
+    release = content(root / "proc/sys/kernel/osrelease") or "unknown"
+    modules = content(root / "lib/modules" / release / "modules.dep") or ""
     for name, file in (("kyber", "kyber-iosched"), ("bfq", "bfq"), ("mq-prio", "mq-prio"), ("cpq", "cpq")):
         if name not in names and re.search(rf"/{file}\.ko", modules):
             names.append(name)
@@ -275,22 +281,22 @@ def _offered(listed: str, root: Path) -> tuple[str, ...]:
 
 def _loses(folder: Path, root: Path) -> str:
     """The name of a LUKS device above a disk that loses the priorities of writes, which sluice-carry would keep."""
-    release = _text(root / "proc/sys/kernel/osrelease") or ""
+    release = content(root / "proc/sys/kernel/osrelease") or ""
     version = tuple(map(int, re.findall(r"\d+", release)[:2]))
-    there = re.search(r"/sluice-carry\.ko", _text(root / "lib/modules" / release / "modules.dep") or "")
+    there = re.search(r"/sluice-carry\.ko", content(root / "lib/modules" / release / "modules.dep") or "")
     if version >= KEEPS or not there or (root / "sys/module/sluice_carry").exists():
         return ""
     above = [*folder.glob("holders/*"), *folder.glob("*/holders/*")]
-    return next((_text(one / "dm/name") or one.name for one in above if _is_luks(one)), "")
+    return next((content(one / "dm/name") or one.name for one in above if _is_luks(one)), "")
 
 
 def _is_luks(holder: Path) -> bool:
-    return (_text(holder / "dm/uuid") or "").startswith("CRYPT-")
+    return (content(holder / "dm/uuid") or "").startswith("CRYPT-")
 
 
 def look(name: str, root: Path = Path("/")) -> Look:
     """The state at this moment."""
-    inflight = (_text(root / "sys/block" / name / "inflight") or "0 0").split()
+    inflight = (content(root / "sys/block" / name / "inflight") or "0 0").split()
     waiting = [found["ws_active"] for found in _tags(name, "sched_tags", root) if "ws_active" in found]
     full = [
         found["busy"] >= USED_UP * found["depth"] or found["ws_active"] > 0
@@ -305,12 +311,12 @@ def look(name: str, root: Path = Path("/")) -> Look:
 def _tags(name: str, file: str, root: Path) -> Iterator[dict[str, int]]:
     """The numbers in a debugfs file about the tags in use, for each of the disk's queues."""
     for path in (root / "sys/kernel/debug/block" / name).glob(f"hctx*/{file}"):
-        yield {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", _text(path) or "", re.MULTILINE)}
+        yield {key: int(value) for key, value in re.findall(r"^(\w+)=(\d+)$", content(path) or "", re.MULTILINE)}
 
 
 def _held(name: str, root: Path) -> bool | None:
     """Whether cpq's fairness makes tasks wait while a tenth of the tags is free; None without cpq, and unless root."""
-    text = _text(root / "sys/kernel/debug/block" / name / "sched/accounts") or ""
+    text = content(root / "sys/kernel/debug/block" / name / "sched/accounts") or ""
     found = re.match(r"tags=(\d+) used=(\d+) waiting=(\d+)$", text, re.MULTILINE)
     if not found:
         return None
@@ -320,11 +326,11 @@ def _held(name: str, root: Path) -> bool | None:
 
 def sample(disk: Disk, root: Path = Path("/"), ioprio: Callable[[int], int] | None = None) -> Sample:
     """All counters at this moment; `ioprio` returns a thread's I/O priority (None: ask ioprio_get(2))."""
-    uptime = _text(root / "proc/uptime")
-    counters = {folder.name: found for folder in _disks(root) if (found := _counters(folder / "stat"))}
+    uptime = content(root / "proc/uptime")
+    counters = {folder.name: found for folder in folders(root) if (found := _counters(folder / "stat"))}
     if uptime is None or disk.name not in counters:
         raise LabError(f"the counters of {disk.name} can't be read", f"cat {disk.folder}/stat /proc/uptime")
-    pressure = re.search(r"^some .*total=(\d+)$", _text(root / "proc/pressure/io") or "", re.MULTILINE)
+    pressure = re.search(r"^some .*total=(\d+)$", content(root / "proc/pressure/io") or "", re.MULTILINE)
     tasks, hidden = _tasks(root, ioprio or _ioprio_get)
     return Sample(
         seconds=float(uptime.split()[0]),
@@ -337,7 +343,7 @@ def sample(disk: Disk, root: Path = Path("/"), ioprio: Callable[[int], int] | No
 
 
 def _counters(path: Path) -> Counters | None:
-    fields = [int(field) for field in (_text(path) or "").split()]
+    fields = [int(field) for field in (content(path) or "").split()]
     if len(fields) < 11:
         return None
     return Counters(fields[0], fields[2], fields[3], fields[4], fields[6], fields[7], fields[9])
@@ -347,12 +353,12 @@ def _tasks(root: Path, ioprio: Callable[[int], int]) -> tuple[dict[int, Task], i
     """Threads that have read from disks, and the number of threads whose counters this user may not read."""
     found, hidden = {}, 0
     for folder in (root / "proc").glob("[0-9]*/task/[0-9]*"):
-        text = _text(folder / "io")
+        text = content(folder / "io")
         if text is None:
             hidden += 1
             continue
         done = re.search(r"^read_bytes: (\d+)$", text, re.MULTILINE)
-        stat = _text(folder / "stat")
+        stat = content(folder / "stat")
         if done and done[1] != "0" and stat:
             found[int(folder.name)] = _task(int(folder.name), stat, int(done[1]), ioprio)
     return found, hidden
@@ -408,7 +414,7 @@ def _groups(disk: Disk, root: Path) -> dict[str, Group]:
 
 def _weight(path: Path, disk: Disk) -> int:
     """A cgroup's weight for a disk, else for all."""
-    text = _text(path) or str(DEFAULT_WEIGHT)
+    text = content(path) or str(DEFAULT_WEIGHT)
     number = (_of_disk_in(text, disk) or text.splitlines()[0]).split()[-1]
     return DEFAULT_WEIGHT if number == "default" else int(number)
 
@@ -421,7 +427,7 @@ def cost_enabled(disk: Disk, root: Path = Path("/")) -> bool | None:
 
 
 def _of_disk(path: Path, disk: Disk) -> str | None:
-    text = _text(path)
+    text = content(path)
     return None if text is None else _of_disk_in(text, disk)
 
 
@@ -435,13 +441,13 @@ def _files(folder: Path) -> dict[str, str]:
     found = {}
     with suppress(OSError):
         for path in folder.iterdir():
-            text = _text(path) if path.is_file() else None
+            text = content(path) if path.is_file() else None
             if text is not None:
                 found[path.name] = text
     return found
 
 
-def _text(path: Path) -> str | None:
+def content(path: Path) -> str | None:
     """A file's content without the line's end; None where it can't be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
