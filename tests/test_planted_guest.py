@@ -102,6 +102,12 @@ RANKS = (
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
     ("merged-request-stays", "\tranks_unlink(ranks, next);", "", "elevator-merges: NULL pointer dereference"),
     (
+        "timer-without-rerun",
+        "\tWRITE_ONCE(ranks->held, false);\n\tspin_unlock_irqrestore(&ranks->lock, flags);\n\tranks_run(ranks);\n",
+        "\tspin_unlock_irqrestore(&ranks->lock, flags);\n",
+        "elevator-wakeups: wait for ever",
+    ),
+    (
         "removal-not-counted",
         "\tlast = atomic_dec_and_test(&r->issued);",
         "\tlast = false;",
