@@ -148,7 +148,7 @@ def figures(cells: Sequence[Cell]) -> list[Figure]:
 
 def _opening(cells: Sequence[Cell]) -> Iterator[Figure]:
     """What the database keeps beside the first neighbour, and that one's progress, where `sluice` was measured."""
-    first = next((cell for cell in cells if not cell.variant.startswith("solo")), None)
+    first = next((cell for cell in cells if _neighbour(cell.variant)[0] in DOES), None)
     shown = [cell for cell in cells if first and (cell.device, cell.variant) == (first.device, first.variant)]
     try:
         name, unit, scale = _neighbour(shown[0].variant)
