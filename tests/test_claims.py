@@ -61,6 +61,13 @@ def job(name: str, scale: float) -> Job:
     return replace(made, iops=rate, lat=times, clat=times, sync=times, series=series, ios=round(rate))
 
 
+def _jobs(point: Point) -> tuple[str, ...]:
+    """None where the script leaves out what it measures, so that a neighbour is alone."""
+    if any(point.variant.env.get(name) == "" for name in ("DATABASE", "DESKTOP")):
+        return ()
+    return JOBS.get(point.variant.load, point.variant.sections)
+
+
 def cell(experiment: Experiment, point: Point, scale: float) -> Cell:
     """A cell whose figures have about that scale, if its load has any."""
     load, stage = point.variant.load, latency(scale)
@@ -72,7 +79,7 @@ def cell(experiment: Experiment, point: Point, scale: float) -> Cell:
         point.scheduler,
         dict(point.tunables),
         point.variant.name,
-        tuple(job(name, scale) for name in JOBS.get(load, point.variant.sections)),
+        tuple(job(name, scale) for name in _jobs(point)),
         Cpu(1000.0 * scale),
         {"iosched/low_share": "8"},
         plan.seconds(experiment, point),
@@ -113,6 +120,17 @@ def test_a_whole_run_judges_every_claim(name: str) -> None:
     claims = judged(analysis.load_of(name), cells, planned)
     assert bool(claims) == (name not in NO_CLAIMS)
     assert unjudged(analysis.load_of(name), cells, planned) == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_figures_of_what_is_there_are_drawn(name: str) -> None:
+    """While an experiment runs its tables are printed, of whichever cells are done."""
+    cells, _ = whole(name)
+    for variant in {cell.variant for cell in cells}:
+        analysis.figures(
+            analysis.load_of(name), [cell for cell in cells if cell.variant in (cells[0].variant, variant)]
+        )
+    assert name in NO_CLAIMS or analysis.load_of(name).figures(cells)
 
 
 def test_every_claim_belongs_to_an_experiment() -> None:
