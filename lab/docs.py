@@ -104,13 +104,14 @@ def claims(found: dict[str, Result]) -> str:
 
 
 def section(name: str, found: Result | None, kept: str) -> str:
-    """An experiment's section: from a result of all its cells, else with the values of the present section."""
+    """An experiment's section: from a result that judges as many claims or more, else with the present values."""
     experiment = description.load(name)
-    if found and _whole(experiment, found):
+    values = dict(re.findall(r"\(`([\w-]+)`\) (\|.*)$", kept, re.MULTILINE))
+    judged = sum(not row.endswith("| – |") for row in values.values())
+    if found and _belongs(experiment, found) and sum(claim.state != NOT_JUDGED for claim in found.claims) >= judged:
         rows = [_row(claim) for claim in found.claims]
-        stamp = f"Measured with {_stamp(name, found)}."
+        stamp = f"Measured by `{found.command}` with {_stamp(name, found)}."
     else:
-        values = dict(re.findall(r"\(`([\w-]+)`\) (\|.*)$", kept, re.MULTILINE))
         rows = [_row(claim, values.get(claim.id, "")) for claim in _claims_of(experiment)]
         stamp = _marked(name, next(iter(re.findall(r"^Measured .*$", kept, re.MULTILINE)), ""))
     if not rows:
@@ -140,9 +141,10 @@ def _claims_of(experiment: Experiment) -> Iterator[Claim]:
             yield judgement.claim(NOT_JUDGED)
 
 
-def _whole(experiment: Experiment, found: Result) -> bool:
-    """Whether a result has every cell of its experiment, with the knobs as they are."""
-    return set(map(_place, study.planned(experiment))) == set(map(_place, found.cells))
+def _belongs(experiment: Experiment, found: Result) -> bool:
+    """Whether a result has cells, all of them the experiment's own with the knobs as they are, and judges a claim."""
+    there, own = set(map(_place, found.cells)), set(map(_place, study.planned(experiment)))
+    return bool(there) and there <= own and any(claim.state != NOT_JUDGED for claim in found.claims)
 
 
 def _place(cell: Cell) -> tuple[str, ...]:

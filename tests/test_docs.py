@@ -15,7 +15,7 @@ from samples import cells, judged, result
 from lab import analysis, description, docs, modules, plan
 from lab.errors import UsageError
 from lab.plan import Choice
-from lab.result import Cell, Result, write
+from lab.result import NOT_JUDGED, Cell, Result, write
 from lab.schedulers import SCHEDULERS
 
 BLOCK = "<!-- figures: prio-mix: be-levels on ssd -->\nold\n<!-- end: never -->\n"
@@ -98,7 +98,19 @@ def test_claims_keep_their_values_until_they_are_measured_again(tree: Path) -> N
     assert docs.CLAIMS.read_text(encoding="utf-8") == first
 
 
-def test_a_part_of_an_experiment_changes_no_claim(tree: Path) -> None:
+def test_a_part_of_an_experiment_tells_what_it_judges(tree: Path) -> None:
+    """Until a result judges more; a cell with a knob of its own tells nothing."""
+    some = tuple(replace(claim, state=NOT_JUDGED, measured=None) for claim in whole().claims[1:])
+    part = replace(whole(), cells=whole().cells[:5], claims=(whole().claims[0], *some), command="./sluice run some")
+    odd = replace(part, cells=(replace(part.cells[0], tunables={"hold_ms": "1"}),))
+    (tree / "README.md").write_text("no block\n", encoding="utf-8")
+    for one, times in ((odd, 0), (part, 1), (whole(), 0), (part, 0)):
+        write(one, tree / "part/prio-mix")
+        docs.write(tree / "part")
+        assert docs.CLAIMS.read_text(encoding="utf-8").count("Measured by `./sluice run some` with") == times
+
+
+def test_a_part_that_judges_nothing_changes_no_claim(tree: Path) -> None:
     docs.write(tree / "results")
     first = docs.CLAIMS.read_text(encoding="utf-8")
     write(replace(whole(), cells=whole().cells[:5], claims=()), tree / "part/prio-mix")
@@ -113,7 +125,7 @@ def test_other_sources_make_blocks_and_claims_stale(tree: Path, monkeypatch: pyt
     assert {one.place for one in docs.stale()} == {"README.md, prio-mix: be-levels on ssd", "docs/claims.md, prio-mix"}
     write(replace(whole(), experiment="wrr-share", cells=()), tree / "others/wrr-share")
     docs.write(tree / "others")
-    assert f"Measured {docs.EARLIER} with Linux 6.12.1" in docs.CLAIMS.read_text(encoding="utf-8")
+    assert f"Measured {docs.EARLIER} by `" in docs.CLAIMS.read_text(encoding="utf-8")
     assert [one.place for one in docs.stale()] == ["README.md, prio-mix: be-levels on ssd"]
 
 
