@@ -146,7 +146,7 @@ def _problems(disk: Disk, uses: Sequence[Use], folder: Path, root: Path) -> Iter
 
 
 def _unlike(disk: Disk, layers: Iterable[Layer], folder: Path, root: Path) -> Iterator[Problem]:
-    """RAIDs whose other disks have another scheduler; said once, of the first disk that differs."""
+    """RAIDs whose disks have several schedulers; said of each disk that differs from the first one."""
     for layer in layers:
         if not layer.kind.startswith("raid"):
             continue

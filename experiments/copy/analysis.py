@@ -80,11 +80,6 @@ def update_time(cells: Sequence[Cell]) -> float:
     return _gained(*(find(cells, "nvme", name, "update") for name in ("none", OURS)))
 
 
-def _variants() -> Iterator[str]:
-    """Every neighbour of the database on every file system."""
-    return (name + system for system in ("", XFS) for name in DOES if name != "update")
-
-
 def _worst(
     cells: Sequence[Cell],
     device: str,
@@ -93,7 +88,8 @@ def _worst(
     of: Callable[[Iterable[float]], float],
 ) -> float:
     """The worst of a job's values beside each neighbour, relative to those alone."""
-    beside = [(find(cells, device, OURS, name), find(cells, device, OURS, _alone(name))) for name in _variants()]
+    variants = (name + system for system in ("", XFS) for name in DOES if name != "update")
+    beside = ((find(cells, device, OURS, name), find(cells, device, OURS, _alone(name))) for name in variants)
     return worst((ratio(value(cell.job(job)), value(alone.job(job))) for cell, alone in beside), of)
 
 
