@@ -7,6 +7,7 @@ from lab import analysis, fio
 from lab.analysis import Analysis, Measured
 from lab.result import Cell, Claim, Cpu, Job, Latency, Result, Spread, Window
 
+OURS = ("mq-prio", "sluice")
 MIXES = ("solo", "be-levels", "classes", "be-levels-write", "classes-write", "classes-deep", "equal")
 ALONE = tuple(f"alone-{rank}-{depth}" for rank in ("high", "low") for depth in (1, 8, 32, 128))
 CPU = {"cpu-1": 9900.0, "cpu-16": 7900.0, "cpu-mix": 8200.0}
@@ -18,6 +19,7 @@ ADDED = {
     "bfq": 4500,
     "bfq-strict": 4400,
     "mq-prio": 1200,
+    "sluice": 1600,
 }
 
 # Scheduler: the database's IOPS and p99 in ms, the backup's IOPS.
@@ -29,6 +31,7 @@ SIDES = {
     "bfq": (15025, 4.75, 5),
     "bfq-strict": (14000, 5.0, 30),
     "mq-prio": (13591, 2.74, 53),
+    "sluice": (13400, 2.75, 54),
 }
 
 
@@ -63,7 +66,7 @@ def cell(device: str, scheduler: str, variant: str) -> Cell:
         jobs = (job("load", 14000, 1.0, 4096),)
     elif variant in CPU:
         jobs = (job("load", 1e9 / (CPU[variant] + ADDED[scheduler]), 0.1, 4096),)
-    settings = {"iosched/low_share": "8"} if scheduler == "mq-prio" else {}
+    settings = {"iosched/low_share": "8"} if scheduler in OURS else {}
     cost = CPU[variant] + ADDED[scheduler] if variant in CPU else 0.0
     return Cell(
         "6.12.1",
@@ -83,8 +86,8 @@ def cell(device: str, scheduler: str, variant: str) -> Cell:
 def cells(device: str = "ssd") -> tuple[Cell, ...]:
     """A whole run of prio-mix."""
     wanted = [(device, scheduler, variant) for variant in MIXES for scheduler in SIDES]
-    wanted += [(device, "mq-prio", "solo-backup")]
-    wanted += [("ssd", scheduler, variant) for variant in ALONE for scheduler in ("none", "mq-prio")]
+    wanted += [(device, scheduler, "solo-backup") for scheduler in OURS]
+    wanted += [("ssd", scheduler, variant) for variant in ALONE for scheduler in ("none", *OURS)]
     wanted += [("null", scheduler, variant) for variant in CPU for scheduler in SIDES]
     return tuple(cell(*one) for one in wanted)
 

@@ -23,6 +23,8 @@ TEXT = {
     WRITE: "4 KiB buffered writes that make a page dirty",
     WRITEBACK: "pages written back",
 }
+WHOLE, KERNELS = "sluice", {READ: "mq-deadline", WRITE: "bfq"}
+"""The scheduler that adds no more to an I/O than one of the kernel's. bfq works at a page when it is written back."""
 MOST_READ = 1.01
 MOST_WRITE = 450
 MOST_WRITEBACK = 300
@@ -59,6 +61,18 @@ def _times(cells: Cells, processes: int) -> float:
     return ratio(*(cost(cells, scheduler, READ, processes) for scheduler in (OURS, BASE)))
 
 
+def _whole(cells: Cells, scheduler: str, load: str, processes: int) -> float:
+    """What an I/O takes from the system call on, of a page until it is written back."""
+    loads = (WRITE, WRITEBACK) if load == WRITE else (load,)
+    return sum(cost(cells, scheduler, one, processes) for one in loads)
+
+
+def _against_kernels(cells: Cells, load: str, processes: int) -> float:
+    """What sluice adds to no scheduler, relative to what the kernel's scheduler adds."""
+    none, ours, theirs = (_whole(cells, name, load, processes) for name in ("none", WHOLE, KERNELS[load]))
+    return ratio(ours - none, theirs - none) if min(none, ours, theirs) else math.nan
+
+
 def judgements() -> Iterator[Judgement]:
     """What must hold."""
     for processes in PROCESSES:
@@ -78,6 +92,15 @@ def judgements() -> Iterator[Judgement]:
                 "≤",
                 most,
                 partial(added, load=load, processes=processes),
+            )
+        for load, text in ((READ, TEXT[READ]), (WRITE, f"{TEXT[WRITE]}, and their writeback")):
+            yield Judgement(
+                f"{WHOLE}-{load}-{processes}",
+                f"{WHOLE} on null_blk, {text} by {by}: instructions added to those with none, relative to "
+                f"{KERNELS[load]}",
+                "≤",
+                1,
+                partial(_against_kernels, load=load, processes=processes),
             )
 
 
@@ -106,7 +129,7 @@ def _table(cells: Cells, schedulers: Sequence[str], load: str) -> Table:
         except Missing:
             continue
     columns = ("scheduler", *(part for count in PROCESSES for part in (f"{count} processes", "added")))
-    ours = frozenset(index for index, row in enumerate(rows) if row[0] == OURS)
+    ours = frozenset(index for index, row in enumerate(rows) if row[0] in (OURS, WHOLE))
     return Table(f"{TEXT[load]}, instructions", columns, tuple(rows), 1, ours)
 
 
@@ -121,7 +144,7 @@ def _bars(cells: Cells, schedulers: Sequence[str], load: str) -> Iterator[Bars]:
         bars = []
         for name in schedulers:
             try:
-                bars.append(Bar(name, cost(cells, name, load, count), ours=name == OURS))
+                bars.append(Bar(name, cost(cells, name, load, count), ours=name in (OURS, WHOLE)))
             except Missing:
                 continue
         if bars:

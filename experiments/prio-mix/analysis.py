@@ -12,7 +12,8 @@ from lab.analysis import Judgement, Missing, find, ratio, worst
 from lab.figure import CUT, Bar, Bars, Column, Figure, Line, Lines, Overview, Table, number
 from lab.result import Cell, Job
 
-OURS = "mq-prio"
+OURS = ("mq-prio", "sluice")
+"""What must hold is the same for both. sluice's claims have its name in front."""
 BLIND = ("none", "mq-deadline", "mq-deadline-tuned", "kyber")
 """Baselines that ignore the eight levels of a class."""
 MIXES = {
@@ -27,8 +28,10 @@ MIXES = {
 READING = ("be-levels", "classes")
 BACKUPS_IN_FLIGHT = 32
 LONGEST_PERIOD_S = 1
-"""mq-prio opens a turn at least this often, however slow the device."""
+"""Both open a turn at least this often, however slow the device."""
 DEPTHS = ("1", "8", "32", "128")
+MOST_CPU = {"mq-prio": 0.8, "sluice": 1}
+"""Of what mq-deadline adds. sluice also looks up and charges an I/O's causes."""
 CPU = {"cpu-1": "depth 1", "cpu-16": "depth 16", "cpu-mix": "two ranks active"}
 
 # Scheduler: job, IOPS, mean ms, p99 ms, CPU % (Table IV).
@@ -46,7 +49,12 @@ Measure = Callable[[Cells], float]
 
 def judgements() -> Sequence[Judgement]:
     """What must hold on each device."""
-    return [*_flash("ssd", ""), *_flash("emmc", "emmc-"), *_disk(), *_cost()]
+    return [one for ours in OURS for one in (*_flash(ours, "ssd"), *_flash(ours, "emmc"), *_disk(ours), *_cost(ours))]
+
+
+def _prefix(ours: str, device: str = "ssd") -> str:
+    """What a claim's name begins with."""
+    return f"{ours}-" * (ours != OURS[0]) + f"{device}-" * (device != "ssd")
 
 
 def _p99(cells: Cells, device: str, scheduler: str, variant: str) -> float:
@@ -59,71 +67,76 @@ def _iops(cells: Cells, device: str, scheduler: str, variant: str, name: str = "
     return find(cells, device, scheduler, variant).job(name).iops
 
 
-def _separation(device: str) -> Measure:
+def _separation(ours: str, device: str) -> Measure:
     return lambda cells: ratio(
-        _iops(cells, device, OURS, "be-levels"), _iops(cells, device, OURS, "be-levels", "backup")
+        _iops(cells, device, ours, "be-levels"), _iops(cells, device, ours, "be-levels", "backup")
     )
 
 
-def _against(device: str, variant: str, rivals: Sequence[str]) -> Measure:
+def _against(ours: str, device: str, variant: str, rivals: Sequence[str]) -> Measure:
     """Our p99, relative to that of the best rival."""
     return lambda cells: ratio(
-        _p99(cells, device, OURS, variant), worst((_p99(cells, device, rival, variant) for rival in rivals), min)
+        _p99(cells, device, ours, variant), worst((_p99(cells, device, rival, variant) for rival in rivals), min)
     )
 
 
-def _low_against(device: str, variant: str, rival: str) -> Measure:
+def _low_against(ours: str, device: str, variant: str, rival: str) -> Measure:
     return lambda cells: ratio(
-        _iops(cells, device, OURS, variant, "backup"), _iops(cells, device, rival, variant, "backup")
+        _iops(cells, device, ours, variant, "backup"), _iops(cells, device, rival, variant, "backup")
     )
 
 
-def _against_solo(device: str, variant: str) -> Measure:
+def _against_solo(ours: str, device: str, variant: str) -> Measure:
     """Our p99, relative to the database's lower one alone, under no scheduler or under ours."""
     return lambda cells: ratio(
-        _p99(cells, device, OURS, variant), worst((_p99(cells, device, name, "solo") for name in ("none", OURS)), min)
+        _p99(cells, device, ours, variant), worst((_p99(cells, device, name, "solo") for name in ("none", ours)), min)
     )
 
 
-def _stated(cells: Cells, device: str) -> float:
+def _stated(cells: Cells, ours: str, device: str) -> float:
     """The backup's stated share in IOPS: low_share per cent of its IOPS alone."""
-    alone = find(cells, device, OURS, "solo-backup")
+    alone = find(cells, device, ours, "solo-backup")
     return alone.job("backup").iops * float(alone.settings.get("iosched/low_share", "nan")) / 100
 
 
-def _share(device: str) -> Measure:
+def _share(ours: str, device: str) -> Measure:
     """The backup's least IOPS, relative to its stated share."""
     return lambda cells: worst(
-        (ratio(_iops(cells, device, OURS, mix, "backup"), _stated(cells, device)) for mix in READING), min
+        (ratio(_iops(cells, device, ours, mix, "backup"), _stated(cells, ours, device)) for mix in READING), min
     )
 
 
-def _oldest(device: str) -> Measure:
+def _oldest(ours: str, device: str) -> Measure:
     """The longest duration of a backup request, relative to its bound.
 
     The bound is the time of the requests before it at the stated rate, and a period.
     """
 
     def measure(cells: Cells) -> float:
-        bound = ratio(BACKUPS_IN_FLIGHT, _stated(cells, device)) + LONGEST_PERIOD_S
-        jobs = [find(cells, device, OURS, mix).job("backup") for mix in READING]
+        bound = ratio(BACKUPS_IN_FLIGHT, _stated(cells, ours, device)) + LONGEST_PERIOD_S
+        jobs = [find(cells, device, ours, mix).job("backup") for mix in READING]
         return worst(job.lat.max / 1e9 / bound if job.ios else math.nan for job in jobs)
 
     return measure
 
 
-def _flash(device: str, prefix: str) -> Iterator[Judgement]:
-    tuned, ours = "mq-deadline-tuned", f"{OURS} on {device}"
-    levels = f"{ours}, a database at best effort 1 beside a backup at best effort 7"
+def _flash(ours: str, device: str) -> Iterator[Judgement]:
+    tuned, prefix, place = "mq-deadline-tuned", _prefix(ours, device), f"{ours} on {device}"
+    levels = f"{place}, a database at best effort 1 beside a backup at best effort 7"
     yield Judgement(
-        f"{prefix}high-low-ratio", f"{levels}: the database's IOPS over the backup's", "≥", 3, _separation(device), 1.41
+        f"{prefix}high-low-ratio",
+        f"{levels}: the database's IOPS over the backup's",
+        "≥",
+        3,
+        _separation(ours, device),
+        1.41,
     )
     yield Judgement(
         f"{prefix}high-iops",
         f"{levels}: the database's IOPS, relative to mq-deadline",
         "≥",
         1.25,
-        lambda cells: ratio(_iops(cells, device, OURS, "be-levels"), _iops(cells, device, "mq-deadline", "be-levels")),
+        lambda cells: ratio(_iops(cells, device, ours, "be-levels"), _iops(cells, device, "mq-deadline", "be-levels")),
         1.117,
     )
     yield Judgement(
@@ -131,7 +144,7 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
         f"{levels}: the database's p99 latency, relative to the best of {', '.join(BLIND)}",
         "≤",
         0.25,
-        _against(device, "be-levels", BLIND),
+        _against(ours, device, "be-levels", BLIND),
         1.776,
     )
     yield Judgement(
@@ -139,15 +152,15 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
         f"{levels}: the database's p99 latency, relative to the better of bfq and bfq-strict",
         "<",
         1,
-        _against(device, "be-levels", ("bfq", "bfq-strict")),
+        _against(ours, device, "be-levels", ("bfq", "bfq-strict")),
     )
-    backup = f"{ours}, a backup beside a database, at best effort 7 beside 1 and idle beside real time"
+    backup = f"{place}, a backup beside a database, at best effort 7 beside 1 and idle beside real time"
     yield Judgement(
         f"{prefix}low-share",
         f"{backup}: its least IOPS, relative to the stated share (low_share) of its IOPS alone",
         "≥",
         1,
-        _share(device),
+        _share(ours, device),
         bound=True,
     )
     yield Judgement(
@@ -155,46 +168,47 @@ def _flash(device: str, prefix: str) -> Iterator[Judgement]:
         f"{backup}: the longest that a request of it took, relative to the stated bound",
         "≤",
         1,
-        _oldest(device),
+        _oldest(ours, device),
         bound=True,
     )
     for variant, writes, limit in (("classes", "", 1.15), ("classes-write", " that writes", 1.4)):
-        mix = f"{ours}, a real-time database beside an idle backup{writes}"
-        p99, low = _against(device, variant, (tuned,)), _low_against(device, variant, tuned)
+        mix = f"{place}, a real-time database beside an idle backup{writes}"
+        p99, low = _against(ours, device, variant, (tuned,)), _low_against(ours, device, variant, tuned)
         text = f"{mix}: the database's p99 latency, relative to {tuned}"
         yield Judgement(f"{prefix}{variant}-p99", text, "≤", limit, p99)
         yield Judgement(f"{prefix}{variant}-low", f"{mix}: the backup's throughput, relative to {tuned}", "≥", 10, low)
     yield Judgement(
         f"{prefix}deep-p99",
-        f"{ours}, a real-time database beside an idle backup with 128 requests in flight: the database's p99 latency, "
+        f"{place}, a real-time database beside an idle backup with 128 requests in flight: the database's p99 latency, "
         "relative to that alone",
         "≤",
         1.25,
-        _against_solo(device, "classes-deep"),
+        _against_solo(ours, device, "classes-deep"),
     )
 
 
-def _disk() -> Iterator[Judgement]:
-    classes, tuned = f"{OURS} on hdd, a real-time database beside an idle backup", "mq-deadline-tuned"
-    p99, low = _against_solo("hdd", "classes"), _low_against("hdd", "classes", tuned)
-    yield Judgement("hdd-p99", f"{classes}: the database's p99 latency, relative to that alone", "≤", 1.1, p99)
-    yield Judgement("hdd-low", f"{classes}: the backup's throughput, relative to {tuned}", "≥", 4, low)
+def _disk(ours: str) -> Iterator[Judgement]:
+    prefix = _prefix(ours, "hdd")
+    classes, tuned = f"{ours} on hdd, a real-time database beside an idle backup", "mq-deadline-tuned"
+    p99, low = _against_solo(ours, "hdd", "classes"), _low_against(ours, "hdd", "classes", tuned)
+    yield Judgement(f"{prefix}p99", f"{classes}: the database's p99 latency, relative to that alone", "≤", 1.1, p99)
+    yield Judgement(f"{prefix}low", f"{classes}: the backup's throughput, relative to {tuned}", "≥", 4, low)
     yield Judgement(
-        "hdd-high-low-ratio",
-        f"{OURS} on hdd, a database at best effort 1 beside a backup at best effort 7: the database's IOPS over the "
+        f"{prefix}high-low-ratio",
+        f"{ours} on hdd, a database at best effort 1 beside a backup at best effort 7: the database's IOPS over the "
         "backup's",
         "≥",
         3,
-        _separation("hdd"),
+        _separation(ours, "hdd"),
         1.41,
     )
     yield Judgement(
-        "hdd-equal",
-        f"{OURS} on hdd, a database and a backup that are both best effort 4: their total throughput, relative to "
+        f"{prefix}equal",
+        f"{ours} on hdd, a database and a backup that are both best effort 4: their total throughput, relative to "
         "mq-deadline",
         "≥",
         0.9,
-        lambda cells: ratio(_total(cells, OURS), _total(cells, "mq-deadline")),
+        lambda cells: ratio(_total(cells, ours), _total(cells, "mq-deadline")),
     )
 
 
@@ -202,28 +216,28 @@ def _total(cells: Cells, scheduler: str) -> float:
     return sum(job.bytes_per_s for job in find(cells, "hdd", scheduler, "equal").jobs)
 
 
-def _cost() -> Iterator[Judgement]:
+def _cost(ours: str) -> Iterator[Judgement]:
     yield Judgement(
-        "uncontended",
-        f"{OURS} on ssd, one job alone at depths 1 to 128, real time or idle: its least IOPS, relative to none",
+        f"{_prefix(ours)}uncontended",
+        f"{ours} on ssd, one job alone at depths 1 to 128, real time or idle: its least IOPS, relative to none",
         "≥",
         0.98,
-        _uncontended,
+        lambda cells: _uncontended(cells, ours),
         bound=True,
     )
     yield Judgement(
-        "cpu",
-        f"{OURS} on null_blk, at depth 1, at depth 16 and with two ranks active: the most instructions that it adds "
+        f"{_prefix(ours)}cpu",
+        f"{ours} on null_blk, at depth 1, at depth 16 and with two ranks active: the most instructions that it adds "
         "to an I/O, relative to mq-deadline",
         "≤",
-        0.8,
-        lambda cells: worst(ratio(_added(cells, OURS, name), _added(cells, "mq-deadline", name)) for name in CPU),
+        MOST_CPU[ours],
+        lambda cells: worst(ratio(_added(cells, ours, name), _added(cells, "mq-deadline", name)) for name in CPU),
         bound=True,
     )
 
 
-def _uncontended(cells: Cells) -> float:
-    pairs = [[_iops(cells, "ssd", name, variant, "load") for name in (OURS, "none")] for variant in _alone()]
+def _uncontended(cells: Cells, ours: str) -> float:
+    pairs = [[_iops(cells, "ssd", name, variant, "load") for name in (ours, "none")] for variant in _alone()]
     return worst((ratio(*pair) for pair in pairs), min)
 
 
@@ -271,7 +285,7 @@ def _opening(devices: Sequence[str], cells: Cells) -> Iterator[Figure]:
         Column("The backup, MB/s", "what it still moves", tuple(job.bytes_per_s / 1e6 for job in low)),
     )
     title = f"A database beside a backup on {device}"
-    kept = [_kept(cell, alone) for cell in shown if alone and _label(cell) == OURS]
+    kept = [_kept(cell, alone) for cell in shown if alone and _label(cell) == OURS[0]]
     yield Figure(
         "opening",
         "".join(kept) or title,
@@ -310,7 +324,7 @@ def _across(devices: Sequence[str], cells: Cells) -> Figure:
                 for name in schedulers
             ),
             1,
-            frozenset(index for index, name in enumerate(schedulers) if name == OURS),
+            frozenset(index for index, name in enumerate(schedulers) if name in OURS),
         )
         for mix in READING
         if len({cell.device for cell in cells if cell.variant == mix}) > 1
@@ -378,7 +392,7 @@ def _table(title: str, cells: Cells) -> Table:
         columns,
         tuple(_row(cell) for cell in cells),
         1,
-        frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS),
+        frozenset(index for index, cell in enumerate(cells) if cell.scheduler in OURS),
     )
 
 
@@ -408,7 +422,7 @@ def _bars(
 ) -> Bars:
     def bar(cell: Cell, job: Job) -> Bar:
         low, high = span(job) if span else (0.0, 0.0)
-        return Bar(_label(cell), value(job) / scale, low / scale, high / scale, cell.scheduler == OURS)
+        return Bar(_label(cell), value(job) / scale, low / scale, high / scale, cell.scheduler in OURS)
 
     return Bars(f"{title}, {unit}", unit, tuple(bar(cell, job) for cell, job in cells))
 
@@ -440,7 +454,7 @@ def _paper_bars(title: str, unit: str, name: str, column: int) -> Bars:
         f"The paper: {title}, {unit}",
         unit,
         tuple(
-            Bar(scheduler, float(job[column]), ours=scheduler == OURS)
+            Bar(scheduler, float(job[column]), ours=scheduler in OURS)
             for scheduler, jobs in PAPER_RAW.items()
             for job in jobs
             if job[0] == name
@@ -532,7 +546,7 @@ def _table_3(device: str, cells: Cells) -> Figure:
 
 
 def _marked(cells: Cells) -> frozenset[int]:
-    return frozenset(index for index, cell in enumerate(cells) if cell.scheduler == OURS)
+    return frozenset(index for index, cell in enumerate(cells) if cell.scheduler in OURS)
 
 
 def _table_4(device: str, cells: Cells) -> Figure:
@@ -541,7 +555,7 @@ def _table_4(device: str, cells: Cells) -> Figure:
     for cell in cells:
         paper = {job[0]: job[1:] for job in PAPER_RAW.get(cell.scheduler, ())}
         for job in cell.jobs:
-            if cell.scheduler == OURS:
+            if cell.scheduler in OURS:
                 marked.add(len(rows))
             theirs = [number(value) for value in paper.get(job.name, ())] or ["–"] * 4
             ours = [number(job.iops), _ms(job.clat.mean), _ms(job.clat.p99), number(job.cpu_percent)]
@@ -569,7 +583,7 @@ def _cpu_figure(cells: Cells) -> Figure:
         Bars(
             f"{CPU[variant]}, instructions per I/O",
             "instructions",
-            tuple(Bar(_label(cell), cell.instructions_per_io, ours=cell.scheduler == OURS) for cell in group),
+            tuple(Bar(_label(cell), cell.instructions_per_io, ours=cell.scheduler in OURS) for cell in group),
         )
         for variant, group in here.items()
     ]

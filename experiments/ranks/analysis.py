@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from lab.analysis import Judgement, find, ratio
 from lab.figure import Figure, Table, number
 from lab.result import Cell
 
-OURS, DEVICE = "mq-prio", "emmc"
+OURS, DEVICE = ("mq-prio", "sluice"), "emmc"
 RANKS = {"top": "best effort 0", "middle": "best effort 4", "bottom": "idle"}
 
 
@@ -19,31 +19,34 @@ def share(cells: Sequence[Cell], scheduler: str, rank: str) -> float:
     return ratio(beside, find(cells, DEVICE, scheduler, rank).job(rank).iops)
 
 
-def judgements() -> Sequence[Judgement]:
-    """What must hold."""
-    said = f"{OURS} on {DEVICE}, best effort 0, best effort 4 and idle side by side"
-    return (
-        Judgement(
-            "top-keeps",
-            f"{said}: the IOPS of best effort 0, relative to its IOPS alone",
-            "≥",
-            0.88,
-            lambda cells: share(cells, OURS, "top"),
-        ),
-        Judgement(
-            "middle-before-bottom",
-            f"{said}: the device time of best effort 4 over that of idle",
-            "≥",
-            5,
-            lambda cells: ratio(share(cells, OURS, "middle"), share(cells, OURS, "bottom")),
-        ),
-        Judgement(
-            "bottom-moves",
-            f"{said}: the IOPS of idle, relative to its IOPS alone",
-            "≥",
-            0.002,
-            lambda cells: share(cells, OURS, "bottom"),
-        ),
+def judgements() -> Iterator[Judgement]:
+    """What must hold, the same for both; sluice's claims have its name in front."""
+    for ours in OURS:
+        yield from _of(ours, f"{ours}-" * (ours != OURS[0]))
+
+
+def _of(ours: str, prefix: str) -> Iterator[Judgement]:
+    said = f"{ours} on {DEVICE}, best effort 0, best effort 4 and idle side by side"
+    yield Judgement(
+        f"{prefix}top-keeps",
+        f"{said}: the IOPS of best effort 0, relative to its IOPS alone",
+        "≥",
+        0.88,
+        lambda cells: share(cells, ours, "top"),
+    )
+    yield Judgement(
+        f"{prefix}middle-before-bottom",
+        f"{said}: the device time of best effort 4 over that of idle",
+        "≥",
+        5,
+        lambda cells: ratio(share(cells, ours, "middle"), share(cells, ours, "bottom")),
+    )
+    yield Judgement(
+        f"{prefix}bottom-moves",
+        f"{said}: the IOPS of idle, relative to its IOPS alone",
+        "≥",
+        0.002,
+        lambda cells: share(cells, ours, "bottom"),
     )
 
 

@@ -11,7 +11,7 @@ from lab.analysis import Judgement, find, ratio
 from lab.figure import Figure, Table, number
 from lab.result import Cell, Job
 
-OURS = "mq-prio"
+OURS = ("mq-prio", "sluice")
 DEVICES = ("ssd", "nvme")
 
 
@@ -20,39 +20,40 @@ def latency(job: Job, quantile: str) -> float:
     return float(getattr(job.lat, quantile)) if job.ios else math.nan
 
 
-def slower(cells: Sequence[Cell], device: str, quantile: str) -> float:
+def slower(cells: Sequence[Cell], ours: str, device: str, quantile: str) -> float:
     """The reader's latency beside the backup, relative to its latency alone under the same scheduler."""
-    beside = find(cells, device, OURS, "both").job("reader")
-    return ratio(latency(beside, quantile), latency(find(cells, device, OURS, "reader").job("reader"), quantile))
+    beside = find(cells, device, ours, "both").job("reader")
+    return ratio(latency(beside, quantile), latency(find(cells, device, ours, "reader").job("reader"), quantile))
 
 
-def kept(cells: Sequence[Cell], device: str) -> float:
+def kept(cells: Sequence[Cell], ours: str, device: str) -> float:
     """The backup's IOPS beside the reader, relative to its IOPS alone without a scheduler."""
-    beside = find(cells, device, OURS, "both").job("backup")
+    beside = find(cells, device, ours, "both").job("backup")
     return ratio(beside.iops, find(cells, device, "none", "backup").job("backup").iops)
 
 
 def judgements() -> Sequence[Judgement]:
-    """What must hold on each device."""
-    return [claim for device in DEVICES for claim in _of(device)]
+    """What must hold on each device, the same for both; sluice's claims have its name in front."""
+    return [claim for ours in OURS for device in DEVICES for claim in _of(ours, device)]
 
 
-def _of(device: str) -> Iterator[Judgement]:
-    said = f"{OURS} on {device}, a read each 25 ms beside a backup of the idle class"
+def _of(ours: str, device: str) -> Iterator[Judgement]:
+    name = f"{ours}-" * (ours != OURS[0]) + device
+    said = f"{ours} on {device}, a read each 25 ms beside a backup of the idle class"
     for quantile, limit in (("p50", 3), ("p99", 5)):
         yield Judgement(
-            f"{device}-{quantile}",
+            f"{name}-{quantile}",
             f"{said}: the reads' {quantile} latency, relative to that alone",
             "≤",
             limit,
-            partial(slower, device=device, quantile=quantile),
+            partial(slower, ours=ours, device=device, quantile=quantile),
         )
     yield Judgement(
-        f"{device}-backup",
+        f"{name}-backup",
         f"{said}: the backup's throughput, relative to that alone",
         "≥",
         0.8,
-        lambda cells: kept(cells, device),
+        lambda cells: kept(cells, ours, device),
     )
 
 
