@@ -295,7 +295,7 @@ SLUICE = (
     ("pieces-as-large", "\t\tnow = min(now, slu_piece(sluice));\n", "\t\t;\n", "sluice-pieces"),
     (
         "no-room-again",
-        "min(room, slu_most_room(below))",
+        "min(room, slu_most_room(sluice, below))",
         "sluice->room_ns",
         f"sluice-pieces: FAIL: hardly anything|{HANGS}",
     ),
@@ -322,6 +322,18 @@ SLUICE = (
         "!rq_blocks_others(opf) && slu_leaves_tags(sluice)",
         "false",
         "sluice-equal: FAIL: beside threads that wait for tags",
+    ),
+    (
+        "never-quiet",
+        "sluice->worked >= SLU_WORKS && ",
+        "false && ",
+        "sluice-equal: FAIL: beside a copy a start does",
+    ),
+    (
+        "always-quiet",
+        "\tsluice->loud = sluice->quiet >= SLU_QUIET_TICKS * SLU_LOUD_TICKS;\n",
+        "",
+        "sluice-equal: FAIL: beside a start the copy has",
     ),
     ("copy-at-once", "slu_light_beside(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy the p99"),
     (

@@ -945,9 +945,9 @@ void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned long higher = READ_ONCE(ranks->busy), active = 0;
 	unsigned int i;
 
-	if (rq_blocks_others(opf))
-		return;
 	higher &= BIT(ranks_lane_of(rank_of_ioprio(get_current_ioprio()) | RANKS_LIGHT)) - 1;
+	if (!higher || rq_blocks_others(opf))
+		return;
 	for_each_set_bit(i, &higher, RANKS_LANES)
 		if (ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES))
 			active |= BIT(i);
@@ -1065,14 +1065,6 @@ void ranks_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, s
 	sluice_free_requests(&free);
 }
 EXPORT_SYMBOL_GPL(ranks_insert_requests);
-
-bool ranks_has_work(struct blk_mq_hw_ctx *hctx)
-{
-	struct ranks *ranks = hctx->queue->elevator->elevator_data;
-
-	return READ_ONCE(ranks->queued) && !READ_ONCE(ranks->held);
-}
-EXPORT_SYMBOL_GPL(ranks_has_work);
 
 /* Whether the highest active lane may have another request inside; if not, its limit shows. */
 static bool ranks_has_room(struct ranks *ranks, unsigned int top)

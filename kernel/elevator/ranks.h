@@ -254,7 +254,15 @@ int ranks_request_merge(struct request_queue *q, struct request **req, struct bi
 void ranks_request_merged(struct request_queue *q, struct request *req, enum elv_merge type);
 void ranks_requests_merged(struct request_queue *q, struct request *req, struct request *next);
 void ranks_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list, sluice_insert_t ins);
-bool ranks_has_work(struct blk_mq_hw_ctx *hctx);
+
+/* Elevator operation has_work. */
+static inline bool ranks_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	const struct ranks *ranks = hctx->queue->elevator->elevator_data;
+
+	return READ_ONCE(ranks->queued) && !READ_ONCE(ranks->held);
+}
+
 struct request *ranks_dispatch_request(struct blk_mq_hw_ctx *hctx);
 void ranks_finish_request(struct request *rq);
 

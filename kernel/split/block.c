@@ -333,25 +333,31 @@ void split_insert_known(struct split_device *device, struct request *rq)
 }
 EXPORT_SYMBOL_GPL(split_insert_known);
 
-struct split_account *split_request_account(struct request *rq)
+/* Of several causes the one with the largest part. */
+static noinline u32 split_heaviest(u32 tag)
 {
 	u32 account = 0, weight = 0;
 	unsigned int count;
+	const struct causes_member *member = causes_members(split_causes, tag, &count);
 
-	if (split_is_known(rq)) {
-		const struct causes_member *member =
-			causes_members(split_causes, split_tag(rq), &count);
-
-		for (; count--; member++) {
-			if (member->weight <= weight)
-				continue;
-			account = member->account;
-			weight = member->weight;
-		}
+	for (; count--; member++) {
+		if (member->weight <= weight)
+			continue;
+		account = member->account;
+		weight = member->weight;
 	}
-	if (account && !op_is_write(req_op(rq)) && split_state(rq) & SPLIT_OWN)
-		WRITE_ONCE(split_account_of_id(account)->ioprio, req_get_ioprio(rq));
-	return split_account_of_id(account);
+	return account;
+}
+
+struct split_account *split_request_account(struct request *rq)
+{
+	u32 tag = split_is_known(rq) ? split_tag(rq) : 0;
+	u32 id = likely(split_is_account(tag)) ? tag : split_heaviest(tag);
+	struct split_account *account = split_account_of_id(id);
+
+	if (id && split_state(rq) & SPLIT_OWN && !op_is_write(req_op(rq)))
+		WRITE_ONCE(account->ioprio, req_get_ioprio(rq));
+	return account;
 }
 EXPORT_SYMBOL_GPL(split_request_account);
 
@@ -396,11 +402,16 @@ static noinline void split_charge(struct split_device *device, struct request *r
 	const struct causes_member *member;
 	u64 cost = split_cost(device, rq);
 	struct causes_split costs;
+	u32 tag = split_tag(rq);
 	unsigned int count;
 
 	if (device->ops->demand && split_use(rq) == SPLIT_LOG)
 		cost = split_cost_of_log(device, split_bytes(rq), cost);
-	member = causes_members(split_causes, split_tag(rq), &count);
+	if (likely(split_is_account(tag))) {
+		device->ops->charge(device->data, split_account_of_id(tag), cost);
+		return;
+	}
+	member = causes_members(split_causes, tag, &count);
 	for (causes_split(&costs, cost, member, count); count--; member++)
 		device->ops->charge(device->data, split_account_of_id(member->account),
 				    causes_part(&costs, member->weight));

@@ -208,20 +208,18 @@ EXPORT_SYMBOL_GPL(split_costs_store);
 
 /**
  * split_costs_given() - a device is given a request
- * @device: with it, under the policy's lock
+ * @device: with it, under the policy's lock, which is taken with interrupts off
  * @terms: of what its cost is made
  * @price: that sum, in 256 normalised bytes
- *
- * In any context.
  */
 void split_costs_given(struct split_device *device, const struct cost_terms *terms, u32 price)
 {
 	u64 before = atomic64_add_return(price, &device->inside_price) - price;
 	int inside = atomic_inc_return(&device->inside) - 1;
 	u64 now = ktime_get_ns(), done = READ_ONCE(device->done_ns), before_ns;
-	unsigned long flags;
 
-	spin_lock_irqsave(&device->costs_lock, flags);
+	lockdep_assert_irqs_disabled();
+	spin_lock(&device->costs_lock);
 	/* If the last one's end on another CPU isn't seen yet, the device wasn't idle for long. */
 	if (!inside && done > device->given_ns && done < now)
 		learn_idle(&device->learn, now - done);
@@ -229,7 +227,7 @@ void split_costs_given(struct split_device *device, const struct cost_terms *ter
 	before_ns = split_cost_ns(device, before << 8);
 	if (device->learns && learn_request(&device->learn, terms, inside, before_ns, now))
 		split_costs_learned(device);
-	spin_unlock_irqrestore(&device->costs_lock, flags);
+	spin_unlock(&device->costs_lock);
 }
 
 /**

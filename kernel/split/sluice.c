@@ -59,7 +59,11 @@
 #define SLU_BURST_FLASH_MS 500
 #define SLU_BURST_MS_MAX 100000
 
-/* Of a burst: what a process may have dirty beside others of its rank, or alone with a low one. */
+/*
+ * Of a burst: what a process may have dirty beside a light one of its rank, which may have to wait
+ * for that in a commit, beside others, or alone with a low rank.
+ */
+#define SLU_LIGHT_PART 24
 #define SLU_BESIDE_PART 8
 #define SLU_LOW_PART 4
 
@@ -93,7 +97,8 @@
  * largest usual share, so that not this decides how much a rank has, and little for the drive's
  * buffer to hold when a commit flushes it.
  */
-#define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / 4)
+#define SLU_ROOM_PART 4
+#define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / SLU_ROOM_PART)
 
 /*
  * Beside a light process of its own rank the same has nine tenths.  A tick is shorter then, as
@@ -102,6 +107,20 @@
 #define SLU_TICK_BESIDE_MS 4
 #define SLU_ROOM_BESIDE_PCT 90
 #define SLU_PIECES_BESIDE 2U
+#define SLU_LATER_BESIDE 4U
+
+/*
+ * A light process that comes in one tick after the other, as a program that starts, would wait for
+ * pieces with each of its reads.  So it has the device for itself for so many ticks, in which it
+ * does most of its work, and then pieces go for so many.  One that hasn't a request in at least a
+ * part of the first ticks thinks more than it waits: pieces go at once.  After one that used its
+ * time pieces have all of theirs.
+ */
+#define SLU_WORKS 3
+#define SLU_QUIET_TICKS 64
+#define SLU_LOUD_TICKS 90
+#define SLU_QUIET_LEAST 8
+#define SLU_QUIET_USED 4
 
 /*
  * What a process has had of the device counts for half as much after this time.  A process that
@@ -214,6 +233,7 @@ struct slu_client {
  *	  processes that ask for little don't count for it, however many they are
  * @light: jiffies when a light one last had a request; read without the lock
  * @expected: of its clients
+ * @later: of its clients
  * @next_ns: its next call may go then, below a more urgent rank
  * @latest: the client that did something last
  * @last: jiffies when it did
@@ -229,6 +249,7 @@ struct slu_rank {
 	s64 part;
 	unsigned long light;
 	u64 expected;
+	unsigned int later;
 	u64 next_ns;
 	const struct slu_client *latest;
 	unsigned long last;
@@ -254,6 +275,12 @@ struct slu_rank {
  * @room_ns: the device's time for more of them; read without the lock
  * @commits: calls inside that want to be durable, where a commit writes data of others first
  * @mounted: a file system is on the disk itself
+ * @worked: in so many ticks on end light processes came with requests; less than 0 after they had
+ *	    the device for themselves and used little of it
+ * @quiet: what they had of the device for themselves, SLU_LOUD_TICKS for each tick
+ * @quiet_for: ticks of that since pieces last went
+ * @used: of these, in how many they had requests
+ * @loud: that was all that they may have
  * @max_sectors: of the queue's requests, while no ranks compete
  * @set_sectors: what the queue was last given
  * @cost: what split_dispatch() has charged so far
@@ -276,6 +303,11 @@ struct slu_data {
 	s64 room_ns;
 	unsigned int commits;
 	bool mounted;
+	int worked;
+	int quiet;
+	int quiet_for;
+	int used;
+	bool loud;
 	unsigned int max_sectors;
 	unsigned int set_sectors;
 	u64 cost;
@@ -320,6 +352,8 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 	client->ioprio = ioprio;
 	sluice->rank[client->rank].expected -= client->expected;
 	sluice->rank[rank].expected += client->expected;
+	sluice->rank[client->rank].later -= client->later;
+	sluice->rank[rank].later += client->later;
 	sluice->rank[client->rank].inside -= client->inside;
 	sluice->rank[rank].inside += client->inside;
 	sluice->rank[client->rank].active -= client->active;
@@ -337,12 +371,10 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 	client->rank = rank;
 }
 
-static struct slu_client *slu_client(struct slu_data *sluice, struct split_account *account)
+/* An account has no place yet, or another priority than before. */
+static noinline void slu_client_changed(struct slu_data *sluice, struct slu_client *client,
+					struct split_account *account, unsigned short ioprio)
 {
-	struct slu_client *client = &sluice->client[account->id];
-	unsigned short ioprio = READ_ONCE(account->ioprio);
-
-	lockdep_assert_held(&sluice->ranks.lock);
 	if (!client->account) {
 		if (list_empty(&sluice->known))
 			slu_start_tick(sluice, false);
@@ -352,10 +384,18 @@ static struct slu_client *slu_client(struct slu_data *sluice, struct split_accou
 		client->guess = (struct guess){ 0 };
 		client->had.cost = 0;
 		client->light = false;
-		slu_set_rank(sluice, client, ioprio);
-	} else if (client->ioprio != ioprio) {
-		slu_set_rank(sluice, client, ioprio);
 	}
+	slu_set_rank(sluice, client, ioprio);
+}
+
+static struct slu_client *slu_client(struct slu_data *sluice, struct split_account *account)
+{
+	struct slu_client *client = &sluice->client[account->id];
+	unsigned short ioprio = READ_ONCE(account->ioprio);
+
+	lockdep_assert_held(&sluice->ranks.lock);
+	if (unlikely(!client->account || client->ioprio != ioprio))
+		slu_client_changed(sluice, client, account, ioprio);
 	return client;
 }
 
@@ -494,15 +534,18 @@ static void slu_have(struct slu_data *sluice, struct slu_client *client, u64 cos
 		WRITE_ONCE(client->light, false);
 }
 
-/* Whether requests of others than a client wait, or are inside and others were there lately. */
+/*
+ * Whether requests of others than a client wait, or are kept back, or are inside and others were
+ * there lately.
+ */
 static bool slu_is_beside(const struct slu_data *sluice, const struct slu_client *client)
 {
 	const struct slu_rank *r = &sluice->rank[client->rank];
 
 	return ranks_queued(&sluice->ranks, client->rank) > client->queued ||
+	       r->later > client->later ||
 	       (slu_has_requests(sluice, client->rank) &&
-		(slu_was_beside(sluice, client, SLU_HOLD_MS) || !list_empty(&r->waiting) ||
-		 !list_empty(&sluice->later)));
+		(slu_was_beside(sluice, client, SLU_HOLD_MS) || !list_empty(&r->waiting)));
 }
 
 /*
@@ -531,13 +574,13 @@ static bool slu_light_beside(const struct slu_data *sluice, const struct slu_cli
 	return !client->light && !slu_since(sluice->rank[client->rank].light, SLU_MEMORY_MS);
 }
 
-/* Whether a rank had a light client lately. */
-static bool slu_had_light(const struct slu_data *sluice)
+/* Whether a rank had a light client within @ms. */
+static bool slu_had_light(const struct slu_data *sluice, unsigned int ms)
 {
 	unsigned int i;
 
 	for (i = 0; i < RANKS; i++)
-		if (!slu_since(sluice->rank[i].light, SLU_MEMORY_MS))
+		if (!slu_since(sluice->rank[i].light, ms))
 			return true;
 	return false;
 }
@@ -607,6 +650,8 @@ static u64 slu_limit_ns(const struct slu_data *sluice, const struct slu_client *
 
 	if (slu_was_above(sluice, client->rank))
 		return min(burst_ns / SLU_BESIDE_PART, slu_ns(sluice, slu_below(sluice)));
+	if (slu_light_beside(sluice, client))
+		return burst_ns / SLU_LIGHT_PART;
 	if (slu_was_beside(sluice, client, SLU_MEMORY_MS))
 		return burst_ns / SLU_BESIDE_PART;
 	return client->rank > RANK_DEFAULT ? burst_ns / SLU_LOW_PART : burst_ns;
@@ -625,7 +670,7 @@ static bool slu_has_burst(const struct slu_data *sluice, const struct slu_client
 
 	if (!READ_ONCE(sluice->burst_ms))
 		return false;
-	if (client->later)
+	if (client->later > (slu_was_above(sluice, client->rank) ? 0 : SLU_LATER_BESIDE))
 		return true;
 	if (slu_dirty_ns(sluice, client, client->expected) > limit_ns)
 		return true;
@@ -942,18 +987,13 @@ static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	const struct slu_data *sluice = data->q->elevator->elevator_data;
 	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
+	bool all = op_is_write(opf) && split_works_for_all(sluice->device);
+	bool ordered = !op_is_write(opf) || (!all && (opf & direct) == direct);
 	unsigned int tags = sluice_nr_tags(data);
-	bool ordered = !op_is_write(opf) || (opf & direct) == direct;
 
-	if (op_is_write(opf) && split_works_for_all(sluice->device)) {
-		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
-		return;
-	}
-	if (op_is_write(opf) && !(opf & SLU_NEEDED)) {
+	if (!ordered && !all && !(opf & SLU_NEEDED))
 		sluice_limit_tags(data, tags / SLU_LATER_PART);
-		return;
-	}
-	if (!ordered || (!rq_blocks_others(opf) && slu_leaves_tags(sluice)))
+	else if (!ordered || (!rq_blocks_others(opf) && slu_leaves_tags(sluice)))
 		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
 	if (ordered)
 		ranks_limit_depth(opf, data);
@@ -1004,17 +1044,20 @@ static unsigned int slu_place(struct request *rq)
 	return rank | (light ? RANKS_LIGHT : 0);
 }
 
-/*
- * Whether a request is writeback that no commit asked for, and a more urgent rank is busy, or a
- * light process of the same.
- */
+/* Whether a request is writeback that no commit asked for. */
+static bool slu_is_unasked(const struct request *rq)
+{
+	return req_op(rq) == REQ_OP_WRITE && !(rq->cmd_flags & SLU_NEEDED) &&
+	       rq->rq_flags & SLUICE_RQF_SCHED;
+}
+
+/* Whether it is that, and a more urgent rank is busy, or a light process of the same. */
 static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 {
 	struct slu_client *client;
 
 	lockdep_assert_held(&sluice->ranks.lock);
-	if (req_op(rq) != REQ_OP_WRITE || rq->cmd_flags & SLU_NEEDED ||
-	    !(rq->rq_flags & SLUICE_RQF_SCHED))
+	if (!slu_is_unasked(rq))
 		return false;
 	client = slu_client(sluice, split_request_account(rq));
 	return client != sluice->client &&
@@ -1028,22 +1071,26 @@ static bool slu_is_below(struct slu_data *sluice, struct request *rq)
 }
 
 /* What a tick adds to the room for what waits. */
-static s64 slu_tick_room(bool below)
+static s64 slu_tick_room(const struct slu_data *sluice, bool below)
 {
-	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(SLU_TICK_BESIDE_MS));
+	bool light = slu_had_light(sluice, SLU_MEMORY_MS);
+	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(light ? SLU_TICK_BESIDE_MS : SLU_TICK_MS));
 
-	return below ? SLU_ROOM_NS : div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
+	if (below)
+		return tick_ns / SLU_ROOM_PART;
+	return sluice->loud ? tick_ns : div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
 }
 
 /* The most room for what waits: where nothing did for a tick, as when its writer was held. */
-static s64 slu_most_room(bool below)
+static s64 slu_most_room(const struct slu_data *sluice, bool below)
 {
-	return slu_tick_room(below) * (below ? 1 : SLU_PIECES_BESIDE);
+	return below ? SLU_ROOM_NS : slu_tick_room(sluice, false) * SLU_PIECES_BESIDE;
 }
 
 /* Keeps back what may wait. */
 static void slu_put_off(struct slu_data *sluice, struct list_head *list)
 {
+	struct slu_client *client;
 	struct request *rq, *next;
 	unsigned long flags;
 
@@ -1052,7 +1099,9 @@ static void slu_put_off(struct slu_data *sluice, struct list_head *list)
 		if (!slu_may_wait(sluice, rq))
 			continue;
 		list_move_tail(&rq->queuelist, &sluice->later);
-		slu_client(sluice, split_request_account(rq))->later++;
+		client = slu_client(sluice, split_request_account(rq));
+		client->later++;
+		sluice->rank[client->rank].later++;
 	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
@@ -1062,11 +1111,14 @@ static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 {
 	struct slu_data *sluice = hctx->queue->elevator->elevator_data;
 	struct request *rq;
+	bool unasked = false;
 
-	list_for_each_entry(rq, list, queuelist)
+	list_for_each_entry(rq, list, queuelist) {
 		split_insert(sluice->device, rq);
+		unasked |= slu_is_unasked(rq);
+	}
 	/* What the driver gave back is inside the device still. */
-	if (!sluice_insert_at_head(ins))
+	if (unasked && !sluice_insert_at_head(ins))
 		slu_put_off(sluice, list);
 	ranks_insert_requests(hctx, list, ins);
 }
@@ -1112,10 +1164,11 @@ static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 		rq = slu_next_piece(sluice);
 		/* There may be more room than that while another process's are next. */
 		if (slu_may_wait(sluice, rq))
-			sluice->room_ns =
-				min(sluice->room_ns, slu_most_room(slu_is_below(sluice, rq)));
+			sluice->room_ns = min(sluice->room_ns,
+					      slu_most_room(sluice, slu_is_below(sluice, rq)));
 		client = slu_client(sluice, split_request_account(rq));
 		client->later--;
+		sluice->rank[client->rank].later--;
 		slu_note_dirty(sluice, client);
 		list_move(&rq->queuelist, &list);
 		WRITE_ONCE(sluice->piece, rq);
@@ -1200,6 +1253,42 @@ static void slu_finish_request(struct request *rq)
 		blk_mq_run_hw_queues(q, true);
 }
 
+/* Whether a light process has the device for itself.  A commit may need what is kept back. */
+static bool slu_is_quiet(const struct slu_data *sluice)
+{
+	return sluice->worked >= SLU_WORKS && !sluice->loud && !sluice->commits &&
+	       !list_empty(&sluice->later);
+}
+
+static bool slu_has_light(const struct slu_data *sluice)
+{
+	unsigned int i;
+
+	for (i = 0; i < RANKS; i++)
+		if (slu_has_requests(sluice, i | RANKS_LIGHT))
+			return true;
+	return false;
+}
+
+/* A tick has passed, in which pieces were kept back for light processes, or went. */
+static void slu_note_quiet(struct slu_data *sluice)
+{
+	if (!slu_is_quiet(sluice)) {
+		sluice->quiet -= min(sluice->quiet, SLU_QUIET_TICKS);
+		sluice->quiet_for = 0;
+		sluice->used = 0;
+		sluice->loud &= sluice->quiet > 0;
+		return;
+	}
+	sluice->quiet += SLU_LOUD_TICKS;
+	sluice->quiet_for++;
+	sluice->used += slu_has_light(sluice);
+	if (sluice->quiet_for >= SLU_QUIET_LEAST &&
+	    sluice->used * SLU_QUIET_USED < sluice->quiet_for)
+		sluice->worked = -SLU_LOUD_TICKS;
+	sluice->loud = sluice->quiet >= SLU_QUIET_TICKS * SLU_LOUD_TICKS;
+}
+
 /*
  * Once the pieces inside are done there is room for more; for all, if none may wait any longer.
  */
@@ -1211,17 +1300,19 @@ static void slu_make_room(struct slu_data *sluice)
 
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (list_empty(&sluice->later)) {
-		room = sluice->room_ns + slu_tick_room(false);
-		sluice->room_ns = min(room, slu_most_room(false));
+		room = sluice->room_ns + slu_tick_room(sluice, false);
+		sluice->room_ns = min(room, slu_most_room(sluice, false));
 		return;
 	}
 	next = slu_next_piece(sluice);
 	below = slu_is_below(sluice, next);
-	room = sluice->room_ns + slu_tick_room(below);
+	room = sluice->room_ns + slu_tick_room(sluice, below);
 	if (!slu_may_wait(sluice, next))
 		WRITE_ONCE(sluice->room_ns, SLU_PERIOD_MAX_NS);
+	else if (!below && slu_is_quiet(sluice))
+		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns, 0));
 	else if (sluice->pieces < (below ? 1U : SLU_PIECES_BESIDE))
-		WRITE_ONCE(sluice->room_ns, min(room, slu_most_room(below)));
+		WRITE_ONCE(sluice->room_ns, min(room, slu_most_room(sluice, below)));
 }
 
 static unsigned int slu_piece(const struct slu_data *sluice)
@@ -1363,11 +1454,13 @@ static void slu_tick(struct timer_list *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	slu_note_quiet(sluice);
+	sluice->worked = slu_had_light(sluice, 2 * SLU_TICK_BESIDE_MS) ? sluice->worked + 1 : 0;
 	slu_make_room(sluice);
 	run = slu_has_room(sluice);
 	slu_look(sluice);
 	slu_review(sluice);
-	light = slu_had_light(sluice);
+	light = slu_had_light(sluice, SLU_MEMORY_MS);
 	again = !list_empty(&sluice->known) || !list_empty(&sluice->later);
 	if (!sluice->ranks.rotating)
 		slu_set_pieces(sluice,
@@ -1460,6 +1553,8 @@ static void slu_check_books(const struct slu_data *sluice)
 
 	WARN_ON_ONCE(sluice->held);
 	WARN_ON_ONCE(!list_empty(&sluice->later) || sluice->piece || sluice->pieces);
+	for (i = 0; i < RANKS; i++)
+		WARN_ON_ONCE(sluice->rank[i].later);
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
 		bursts += sluice->client[i].bursts;
 		active += sluice->client[i].active;

@@ -99,6 +99,15 @@ copy
 wait $light
 [ "$copied" -ge $((copied_alone * 70 / 100)) ] || fail "beside a reader the copy has $copied of $copied_alone bytes"
 [ "$(p99 light)" -le $most ] || fail "beside a copy the p99 of a reader is $(p99 light) us, more than $most"
+# One that starts reads one page after the other, and thinks little. It has two fifths of the time for itself.
+job light --iodepth=1 --thinktime=200
+starts=$(iops light)
+job light --iodepth=1 --thinktime=200 &
+light=$!
+copy
+wait $light
+[ "$(iops light)" -ge $((starts * 40 / 100)) ] || fail "beside a copy a start does $(iops light) reads, alone $starts"
+[ "$copied" -ge $((copied_alone * 50 / 100)) ] || fail "beside a start the copy has $copied of $copied_alone bytes"
 umount /tmp/mnt
 
 time=2
