@@ -162,10 +162,11 @@ for file in 1 2 3 4; do
 	ionice -c 3 dd if=/dev/zero of=/tmp/mnt/idle$file bs=1M status=none &
 	pids="$pids $!"
 done
-# held: how many of them are.
+# held: how many of them are, at one moment.
 held() {
+	cat $G0/held >/tmp/now
 	for pid in $pids; do
-		grep "pid=$pid " $G0/held || :
+		grep "pid=$pid " /tmp/now || :
 	done | wc -l
 }
 for _ in $(seq 100); do

@@ -100,7 +100,9 @@ wait $light
 [ "$copied" -ge $((copied_alone * 70 / 100)) ] || fail "beside a reader the copy has $copied of $copied_alone bytes"
 [ "$(p99 light)" -le $most ] || fail "beside a copy the p99 of a reader is $(p99 light) us, more than $most"
 # One that starts reads one page after the other, and thinks little. It has two fifths of the time for itself.
+time=2
 job light --iodepth=1 --thinktime=200
+time=12
 starts=$(iops light)
 job light --iodepth=1 --thinktime=200 &
 light=$!
