@@ -98,7 +98,7 @@ RANKS = (
     ("mix-tried-anew", "RANKS_WRITES_WEIGHT 64", "RANKS_WRITES_WEIGHT 8", "mq-prio-sparse: what a MiB costs"),
     ("buffer-looks-cheap", "(r->writes < RANKS_WRITES_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     ("tags-not-kept", " >> hweight_long(ranks_mask(active))", "", "mq-prio-tags"),
-    ("metadata-limited", "if (rq_blocks_others(opf))", "if (false)", "mq-prio-metadata: for a tag"),
+    ("metadata-limited", "if (!higher || rq_blocks_others(opf))", "if (!higher)", "mq-prio-metadata: for a tag"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
     ("merged-request-stays", "\tranks_unlink(ranks, next);", "", "elevator-merges: NULL pointer dereference"),
     (

@@ -65,9 +65,9 @@ def test_a_sweep_has_the_product_of_its_knobs() -> None:
     found = description.load("prio-mix")
     swept = (("low_share", ("1", "2", "3")), ("hold_ms", ("5", "10")))
     points = plan.points(found, Choice(("ssd",), variants=("solo",), seeds=(4, 5), sweep=swept))
-    assert {point.scheduler for point in points} == {"mq-prio"}
+    assert {point.scheduler for point in points} == {"mq-prio", "sluice"}
     assert {point.variant.seeds for point in points} == {(4, 5)}
-    assert len({point.tunables for point in points}) == len(points) == 6
+    assert len({(point.scheduler, point.tunables) for point in points}) == len(points) == 12
     named = plan.points(found, Choice(("ssd",), ("none",), variants=("solo",), sweep=swept))
     assert [point.tunables for point in named] == [()]
 
