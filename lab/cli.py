@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line: list, run, sweep, test, shell, report, compare, scheduler, worker, doctor, explain, wrr, site."""
+"""The command line of a checkout: the commands for this host's disks, and the lab's."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from lab import cache, kernels, progress, wrr
-from lab.errors import LabError, UsageError
+from lab import cache, kernels, progress
+from lab.errors import UsageError
+from lab.host import cli as host
+from lab.host.cli import Parser, count, tunable
 
 if TYPE_CHECKING:
     from lab import plan
+    from lab.host.cli import Commands
 
-    Commands = argparse._SubParsersAction["Parser"]
-
-USAGE, LAB_FAILED, INTERRUPTED = 2, 3, 130
 GO_ON = 64
 """With --check: the command line is valid, and needs what the launcher installs."""
 PORT = 8786
@@ -42,41 +41,23 @@ def _do(options: argparse.Namespace) -> int:
 
 def guarded(action: Callable[[], int]) -> int:
     """Run an action; any failure ends in a sentence and an exit status, and leaves no process behind."""
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        with cache.host_space():
-            return action()
-    except LabError as error:
-        print(error, file=sys.stderr)
-        return USAGE if isinstance(error, UsageError) else LAB_FAILED
-    except KeyboardInterrupt:
-        progress.stop()
-        print("\nsluice: interrupted; finished results are kept\n   try: the same command again", file=sys.stderr)
-        return INTERRUPTED
+
+    def inside() -> int:
+        try:
+            with cache.host_space():
+                return action()
+        except KeyboardInterrupt:
+            progress.stop()
+            raise
+
+    return host.guarded(inside, "interrupted; finished results are kept")
 
 
-def _interrupt(_signal: int, _frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors look like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        print(UsageError(message, f"./{self.prog} --help"), file=sys.stderr)
-        sys.exit(USAGE)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        "sluice",
-        description="I/O priorities that mean something: the lab.",
-        epilog="sluice with --help: run a command with a rate or deadlines, on this host",
-        allow_abbrev=False,
-    )
+def _parser() -> Parser:
+    about = "I/O priorities that mean something: this host's disks, and the lab."
+    parser = Parser("sluice", description=about, epilog=host.WITH, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
-    parser.set_defaults(names=lambda options: None)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = host.commands(parser)
     _add_list(commands)
     _add_run(commands)
     _add_sweep(commands)
@@ -84,10 +65,6 @@ def _parser() -> argparse.ArgumentParser:
     _add_test(commands)
     _add_shell(commands)
     _add_reports(commands)
-    _add_doctor(commands)
-    _add_status(commands)
-    _add_explain(commands)
-    _add_wrr(commands)
     _add_docs(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
     commands.add_parser("site", help="build the site of docs/").set_defaults(do=_site)
@@ -107,7 +84,7 @@ def _add_run(commands: Commands) -> None:
     add.add_argument("experiments", nargs="+", metavar="EXPERIMENT")
     _add_places(add)
     add.add_argument(
-        "--set", type=_tunable, action="append", default=[], metavar="TUNABLE=V", help="a knob of the scheduler"
+        "--set", type=tunable, action="append", default=[], metavar="TUNABLE=V", help="a knob of the scheduler"
     )
     add.add_argument("--iolat", action="store_true", help="do each run again with iolat watching: stages, and its cost")
     _add_measuring(add)
@@ -127,7 +104,7 @@ def _add_measuring(add: argparse.ArgumentParser) -> None:
     add.add_argument("--out", type=Path, metavar="DIR", help="where the report goes")
     add.add_argument("--json", action="store_true", help="print results.json")
     add.add_argument("--fresh", action="store_true", help="ignore kept results")
-    add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="guests side by side, here")
+    add.add_argument("-j", type=count, default=os.cpu_count() or 1, metavar="N", help="guests side by side, here")
 
 
 def _add_sweep(commands: Commands) -> None:
@@ -135,7 +112,7 @@ def _add_sweep(commands: Commands) -> None:
     add.add_argument("experiment", metavar="EXPERIMENT")
     add.add_argument(
         "--set",
-        type=_tunable,
+        type=tunable,
         action="append",
         required=True,
         metavar="KNOB=FIRST:LAST[:STEP]",
@@ -156,7 +133,7 @@ def _add_cluster(commands: Commands) -> None:
     add.set_defaults(do=_scheduler)
     add = commands.add_parser("worker", help="do a cluster's runs on this machine, until interrupted")
     add.add_argument("address", type=_address, metavar="ADDRESS", help="the scheduler's")
-    add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="guests side by side")
+    add.add_argument("-j", type=count, default=os.cpu_count() or 1, metavar="N", help="guests side by side")
     add.set_defaults(do=_worker)
 
 
@@ -172,7 +149,7 @@ def _add_test(commands: Commands) -> None:
     add.add_argument("--full", action="store_true", help="the long tests too")
     add.add_argument("--planted", action="store_true", help="only the planted bugs, which test the guests' tests")
     add.add_argument("--fresh", action="store_true", help="ignore kept passes")
-    add.add_argument("-j", type=_count, default=os.cpu_count() or 1, metavar="N", help="tests side by side")
+    add.add_argument("-j", type=count, default=os.cpu_count() or 1, metavar="N", help="tests side by side")
     add.set_defaults(do=_test)
 
 
@@ -196,47 +173,10 @@ def _add_reports(commands: Commands) -> None:
     add.set_defaults(do=_compare)
 
 
-def _add_doctor(commands: Commands) -> None:
-    status = "exit status: 0 nothing to advise, 1 advice given, 2 usage, 3 the disk could not be read"
-    add = commands.add_parser("doctor", help="what holds a disk of this host back; changes nothing", epilog=status)
-    add.add_argument("device", metavar="DEVICE", help="sda, /dev/sda, or a partition")
-    add.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so long (5)")
-    add.add_argument("--json", action="store_true", help="print the findings as data")
-    add.set_defaults(do=_doctor)
-
-
-def _add_status(commands: Commands) -> None:
-    status = "exit status: 0 no problem, 1 a problem, 2 usage, 3 a disk could not be read"
-    add = commands.add_parser(
-        "status", help="this host's disks, their schedulers, and what gets through to them", epilog=status
-    )
-    add.add_argument("--json", action="store_true", help="print it as data")
-    add.set_defaults(do=_status)
-
-
-def _add_explain(commands: Commands) -> None:
-    status = "exit status: 0 shown, 2 usage, 3 the disk could not be read"
-    add = commands.add_parser(
-        "explain", help="which process waits for which on a disk with sluice, live", epilog=status
-    )
-    add.add_argument("device", metavar="DEVICE", help="sda, /dev/sda, or a partition")
-    add.add_argument("--seconds", type=_seconds, default=2.0, metavar="N", help="between two screens (2)")
-    add.add_argument("--screens", type=_count, default=0, metavar="N", help="end after so many, else when interrupted")
-    add.add_argument("--json", action="store_true", help="print each screen as a line of data")
-    add.set_defaults(do=_explain)
-
-
 def _add_docs(commands: Commands) -> None:
     add = commands.add_parser("docs", help="write the figures in README and docs/ from the results of the last runs")
     add.add_argument("folder", nargs="?", type=Path, default=Path("results"), metavar="DIR", help="else results/")
     add.set_defaults(do=_docs)
-
-
-def _add_wrr(commands: Commands) -> None:
-    status = "exit status: 0 done, 2 usage, 3 it could not be done"
-    add = commands.add_parser("wrr", help="NVMe weighted round robin on this host", epilog=status)
-    wrr.arguments(add)
-    add.set_defaults(do=wrr.run)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -405,24 +345,6 @@ def _prepare(names: Sequence[str], accel: str, wanted: Sequence[str] = ()) -> No
         job.try_kvm(names[0])
 
 
-def _doctor(options: argparse.Namespace) -> int:
-    from lab import doctor
-
-    return doctor.run(options.device, options.seconds, options.json)
-
-
-def _status(options: argparse.Namespace) -> int:
-    from lab import status
-
-    return status.run(options.json)
-
-
-def _explain(options: argparse.Namespace) -> int:
-    from lab import explain
-
-    return explain.run(options.device, options.seconds, options.screens, options.json)
-
-
 def _docs(options: argparse.Namespace) -> int:
     from lab import docs
 
@@ -472,19 +394,6 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(",") if part)
 
 
-def _tunable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not TUNABLE=VALUE")
-    return name, value
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
-
-
 def _address(text: str) -> str:
     """A scheduler's address, with its port."""
     try:
@@ -495,12 +404,6 @@ def _address(text: str) -> str:
     if at.scheme not in ("tcp", "tls") or not at.hostname or text != f"{at.scheme}://{at.netloc}":
         raise argparse.ArgumentTypeError(f"{text!r} is no address of a scheduler, as tcp://HOST:{PORT} is")
     return text if at.port else f"{text.rstrip(':')}:{port}"
-
-
-def _seconds(text: str) -> float:
-    if not re.fullmatch(r"\d+(\.\d+)?", text) or not 0.1 <= float(text) <= 86400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 86400")
-    return float(text)
 
 
 def _folder(text: str) -> Path:

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import os
+
+COMMAND = os.environ.get("SLUICE_COMMAND", "./sluice")
+"""How the user types the command: the installed one is called without its folder."""
+
 
 class LabError(Exception):
     """The lab could not do its work (exit status 3)."""
@@ -15,7 +20,7 @@ class LabError(Exception):
 
     def __str__(self) -> str:
         lines = [self.detail.rstrip()] if self.detail else []
-        lines += [f"sluice: {self.what}", f"   try: {self.next_step}"]
+        lines += [f"sluice: {self.what}", f"   try: {self.next_step.replace('./sluice', COMMAND)}"]
         return "\n".join(lines)
 
 

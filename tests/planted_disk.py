@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lab import disk as disks
-from lab import doctor, load
+from lab.host import disk as disks
+from lab.host import doctor, load
 
 START_S, SECONDS = 1000.0, 10.0
 KNOBS: Mapping[str, Mapping[str, int]] = {

@@ -16,7 +16,7 @@ iolat() {
 	timeout --preserve-status -s INT 3 /usr/sbin/iolat "$@"
 }
 if [ -e sluice ]; then
-	chmod +x sluice lab/with.sh
+	chmod +x sluice lab/host/with.sh
 	mv sluice launcher
 	cat >sluice <<'END'
 #!/bin/sh

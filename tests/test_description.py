@@ -11,6 +11,7 @@ import pytest
 
 from lab import analysis, cli, description, shape
 from lab.errors import UsageError
+from lab.host.cli import USAGE
 
 GOOD = """\
 question = "Does it?"
@@ -187,7 +188,7 @@ def test_every_command_ends_with_a_sentence(
     folder: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "good/experiment.toml").write_text(GOOD.replace('"alone"', '"alnoe"'))
-    assert cli.main(command) == cli.USAGE
+    assert cli.main(command) == USAGE
     assert re.match(r"sluice: experiments/good/experiment.toml:21: no family", capsys.readouterr().err)
 
 

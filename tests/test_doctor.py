@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from planted_disk import SECONDS, Cgroup, Plant, Thread, examine, judged
 
-from lab import cli, doctor
-from lab import disk as disks
+from lab import cli
 from lab.errors import LabError, UsageError
+from lab.host import disk as disks
+from lab.host import doctor
 
 RT, BE, IDLE = 1 << 13, 2 << 13, 3 << 13
 LEVELS = (Thread("database", BE | 1), Thread("backup", BE | 7))

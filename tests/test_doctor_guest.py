@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from planted_disk import examine
 
-from lab import doctor, job, kernels, modules, passes
-from lab.disk import CLASSES
+from lab import job, kernels, modules, passes
+from lab.host import doctor
+from lab.host.disk import CLASSES
 
 # see NAME SECONDS FIO_OPTION…: run fio, and copy the files that the doctor reads, at the start and at the end of that
 # time, with forty looks in between.

@@ -9,14 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from test_guest import complaints
+from test_guest import HOST, complaints
 
-from lab import disk as disks
-from lab import explain, job, kernels, modules, passes
+from lab import job, kernels, modules, passes
 from lab.errors import LabError
-from lab.image import GUEST
+from lab.host import disk as disks
+from lab.host import explain
 
-LAB = GUEST.parent
 SCRIPT = r"""
 . ./lib.sh
 disk ssd
@@ -31,7 +30,7 @@ done
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/copy bs=64k count=10000 2>/dev/null &
 sleep 3
 show() {
-	python3 -c "from lab import explain; explain.run('$DEV', 1, $1, $2)"
+	python3 -c "from lab.host import explain; explain.run('$DEV', 1, $1, $2)"
 }
 show 8 True >/out/json
 show 1 False >/out/screen
@@ -45,8 +44,7 @@ expect_dmesg_clean
 @pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
 def test_what_waits_for_what_is_shown(kernel: str) -> None:
     """The log goes first, the copy is held by its rank or its dirty data, the scan waits for its turn."""
-    files = modules.needed(modules.build(kernel), ["simdisk", "sluice"])
-    files |= {f"lab/{name}.py": (LAB / f"{name}.py").read_bytes() for name in ("__init__", "disk", "errors", "explain")}
+    files = modules.needed(modules.build(kernel), ["simdisk", "sluice"]) | HOST
     outcome = passes.outcome(job.Job(kernel, SCRIPT, files))
     assert outcome.status == 0, outcome.files["stderr"].decode()
     assert not complaints(outcome.dmesg)

@@ -35,7 +35,12 @@ DEBUG_SLOWER = 6
 # CPUs of a guest off the virtual clock: each is a thread, and uses CPU seconds also while it waits for another.
 RACE_CPUS = 4
 LAB = GUEST.parent
-WITH = LAB / "with.sh"
+WITH = LAB / "host/with.sh"
+# The commands for a host's disks, as a guest runs them: python3 -m lab.host.cli
+HOST = {
+    f"lab/{path.relative_to(LAB)}": path.read_bytes()
+    for path in (LAB / "__init__.py", LAB / "errors.py", *sorted((LAB / "host").glob("*.py")))
+}
 SCRIPTS = sorted((Path(__file__).parent / "guest").glob("*.sh"))
 # A data race in KCSAN's report, from its title to the line below it. A stack's first line is the access, with its
 # module at the end.
@@ -152,7 +157,7 @@ def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False)
     if script.name == "with.sh":
         files["with.sh"] = WITH.read_bytes()
     if told.nvme:
-        files |= {f"lab/{name}": (LAB / name).read_bytes() for name in ("__init__.py", "errors.py", "wrr.py")}
+        files |= HOST
     limit = told.limit * (1 if kernel in kernels.names() else DEBUG_SLOWER) * (RACE_CPUS if race else 1)
     unseen = UNSEEN if kernel == kernels.KCSAN.name else ""
     said = (f"SCHEDULER={scheduler}" if scheduler else "", "RACE=1" if race else "", unseen)

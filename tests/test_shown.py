@@ -160,7 +160,8 @@ def page_job(page: str) -> job.Job:
         files |= iolat.build()
     if "./sluice" in typed:
         files["sluice"] = (TOP / "sluice").read_bytes()
-        files |= {f"lab/{path.name}": path.read_bytes() for path in (TOP / "lab").iterdir() if path.is_file()}
+        sources = [*(TOP / "lab").iterdir(), *(TOP / "lab/host").iterdir()]
+        files |= {str(path.relative_to(TOP)): path.read_bytes() for path in sources if path.is_file()}
     files |= {f"command-{number}": one.text.encode() for number, one in enumerate(commands)}
     run = "\n".join(
         f"beside {beside(one) or ':'}\n"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import modules, toolbox, wrr
+from lab import modules, toolbox
 from lab.errors import LabError, UsageError
-from lab.wrr import Controller, Trial
+from lab.host import wrr
+from lab.host.wrr import Controller, Trial
 
 NAMES = ("high", "medium", "low")
 ONE = Controller("0000:01:00.0", Path("/none"), wrr.OURS, "nvme0")

@@ -10,7 +10,7 @@
 # wrr ARGUMENT…: run sluice wrr; its output goes to /tmp/said.
 wrr() {
 	status=0
-	python3 -B -m lab.wrr "$@" >/tmp/said 2>&1 || status=$?
+	python3 -B -m lab.host.cli wrr "$@" >/tmp/said 2>&1 || status=$?
 	cat /tmp/said
 	return $status
 }
@@ -75,7 +75,7 @@ rmdir "$namespace" "${namespace%/*/*}"
 expect 3 "module nvme-wrr can't be loaded" bind
 [ "$(basename "$(readlink $BUS/devices/"$PCI"/driver)")" = nvme ] || fail "a controller was lost"
 load nvme-wrr
-setpriv --reuid=1000 --clear-groups python3 -B -m lab.wrr bind >/tmp/said 2>&1 && fail "any user may bind"
+setpriv --reuid=1000 --clear-groups python3 -B -m lab.host.cli wrr bind >/tmp/said 2>&1 && fail "any user may bind"
 grep -q "only root" /tmp/said || fail "$(cat /tmp/said)"
 
 expect 0 "is with nvme-wrr, disks: nvme0n1" bind

@@ -7,10 +7,10 @@
 . ./nvme.sh
 
 controller
-python3 -B -m lab.wrr probe --seconds 1 >/tmp/said
+python3 -B -m lab.host.cli wrr probe --seconds 1 >/tmp/said
 cat /tmp/said
 grep -q "nvme0 does not act on its weights" /tmp/said || fail "the probe found something else"
-python3 -B -m lab.wrr probe --seconds 1 --json | python3 -c '
+python3 -B -m lab.host.cli wrr probe --seconds 1 --json | python3 -c '
 import json, sys
 found = json.load(sys.stdin)
 assert [trial["weights"] for trial in found["trials"]] == [[1, 1, 1], [64, 32, 8], [8, 32, 64], [1, 1, 1]], found

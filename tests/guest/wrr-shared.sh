@@ -8,7 +8,7 @@
 . ./nvme.sh
 
 wrr() {
-	python3 -B -m lab.wrr "$@"
+	python3 -B -m lab.host.cli wrr "$@"
 }
 
 PATH_Q=/sys/block/nvme0c0n1/queue

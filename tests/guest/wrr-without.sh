@@ -35,7 +35,7 @@ for driver in nvme nvme-wrr nvme nvme-wrr; do
 				fail "weights are taken that no one acts on"
 			fi
 		done
-		python3 -B -m lab.wrr weights 1 2 3 >/tmp/said 2>&1 && fail "sluice wrr sets weights"
+		python3 -B -m lab.host.cli wrr weights 1 2 3 >/tmp/said 2>&1 && fail "sluice wrr sets weights"
 		grep -q "nvme0 has no weighted round robin: off, the controller has none" /tmp/said || fail "$(cat /tmp/said)"
 	fi
 	echo "$PCI" >$BUS/drivers/$driver/unbind

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""This host's disks: the scheduler of each, what is above it, and what gets through from there.
+"""This host's disks: the scheduler of each, now and at the next boot, what is above it, what gets through from there.
 
 Reads /sys and /proc, changes nothing. Imports only Python's standard library, so that it runs on any host.
 docs/stacks.md says what gets through which driver.
@@ -13,9 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lab import disk as disks
-from lab.disk import Disk, content
-from lab.doctor import ORDERING, SPLIT_LEVEL, echo
+from lab import __version__
+from lab.host import boot, system
+from lab.host import disk as disks
+from lab.host.boot import Rule
+from lab.host.disk import Disk, content
+from lab.host.doctor import ORDERING, SPLIT_LEVEL, echo
+from lab.host.system import Problem
 
 SCHEMA = 1
 # A dm device's uuid begins with the name of what made it.
@@ -47,30 +51,47 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is wrong, and the line to type."""
-
-    what: str
-    type: str
-
-
-@dataclass(frozen=True)
 class Status:
-    """A disk, the file systems on it, and what is wrong."""
+    """A disk, the udev rule that it has at each boot (None: the kernel's default), its file systems, what is wrong."""
 
     disk: Disk
+    rule: Rule | None
     uses: tuple[Use, ...]
     problems: tuple[Problem, ...]
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """An installed kernel and our schedulers that have a module for it."""
+
+    release: str
+    running: bool
+    schedulers: tuple[str, ...]
+
+
 def statuses(root: Path = Path("/")) -> list[Status]:
     """All disks whose own queue orders their I/O."""
-    mounted = mounts(root)
+    mounted, rules = mounts(root), boot.rules(root)
     found = []
     for folder in disks.folders(root):
         disk, uses = disks.read(folder.name, root), tuple(_uses(folder, (), mounted, root))
-        found.append(Status(disk, uses, tuple(_problems(disk, uses, folder, root))))
+        rule, problems = boot.of(disk, rules, root), tuple(_problems(disk, uses, folder, root))
+        found.append(Status(disk, rule, uses, problems))
     return found
+
+
+def kernels(root: Path = Path("/")) -> list[Kernel]:
+    """The installed kernels."""
+    running = system.release(root)
+    return [
+        Kernel(one, one == running, tuple(name for name in system.OURS if system.module(name, one, root)))
+        for one in system.kernels(root)
+    ]
+
+
+def at_boot(root: Path = Path("/")) -> list[Problem]:
+    """What keeps disks from the schedulers that their rules name."""
+    return list(system.problems([rule.scheduler for rule in boot.rules(root)], root))
 
 
 def mounts(root: Path) -> dict[str, list[tuple[str, str]]]:
@@ -87,8 +108,8 @@ def _uses(
     folder: Path, below: tuple[Layer, ...], mounted: Mapping[str, Sequence[tuple[str, str]]], root: Path
 ) -> Iterator[Use]:
     """The file systems on a device, and on what is above it; each once, at its first mount point."""
-    for place, system in mounted.get(content(folder / "dev") or "", ())[:1]:
-        yield Use(below, place, system)
+    for place, kind in mounted.get(content(folder / "dev") or "", ())[:1]:
+        yield Use(below, place, kind)
         for loop in _loops(place, mounted, root):
             yield from _uses(loop, (Layer(loop.name, "loop", loop.name), *below), mounted, root)
     for part in sorted(folder.glob("*/partition")):
@@ -161,24 +182,36 @@ def _unlike(disk: Disk, layers: Iterable[Layer], folder: Path, root: Path) -> It
             )
 
 
-def text(found: Sequence[Status]) -> str:
+def text(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Sequence[Problem] = ()) -> str:
     """The report for people."""
     lines = []
     for one in found:
         disk = one.disk
         kind = "rotating disk" if disk.rotating else "flash"
         lines.append(f"{disk.name}: {kind}, takes {disk.depth} requests, scheduler {disk.scheduler}")
+        if one.rule:
+            knobs = "".join(f", {knob} {value}" for knob, value in one.rule.knobs.items())
+            lines.append(f"    at the next boot: {one.rule.scheduler}{knobs}")
         lines += [f"    {use}" for use in one.uses]
-        for problem in one.problems:
-            lines += [f"    problem: {problem.what}", f"       type: {problem.type}"]
-    return "\n".join(lines) if lines else "no disk here has a queue that a scheduler orders"
+        lines += [f"    {line}" for problem in one.problems for line in _lines(problem)]
+    if not found:
+        lines.append("no disk here has a queue that a scheduler orders")
+    for kernel in installed:
+        modules = ", ".join(kernel.schedulers) or "none"
+        lines.append(f"kernel {kernel.release}{' (running)' if kernel.running else ''}: our modules: {modules}")
+    return "\n".join([*lines, *(line for problem in problems for line in _lines(problem))])
 
 
-def data(found: Sequence[Status]) -> str:
+def _lines(problem: Problem) -> list[str]:
+    return [f"problem: {problem.what}", f"   type: {problem.type}"]
+
+
+def data(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Sequence[Problem] = ()) -> str:
     """The report for programs."""
     return json.dumps(
         {
             "schema": SCHEMA,
+            "version": __version__,
             "disks": [
                 {
                     "disk": one.disk.name,
@@ -187,18 +220,21 @@ def data(found: Sequence[Status]) -> str:
                     "scheduler": one.disk.scheduler,
                     "offered": one.disk.offered,
                     "knobs": one.disk.knobs,
+                    "next_boot": {"scheduler": one.rule.scheduler, "knobs": one.rule.knobs} if one.rule else None,
                     "uses": [asdict(use) for use in one.uses],
                     "problems": [asdict(problem) for problem in one.problems],
                 }
                 for one in found
             ],
+            "kernels": [asdict(kernel) for kernel in installed],
+            "problems": [asdict(problem) for problem in problems],
         },
         indent=1,
     )
 
 
 def run(as_json: bool, root: Path = Path("/")) -> int:
-    """Print this host's disks; 1 if one has a problem, 0 if not. LabError if one can't be read."""
-    found = statuses(root)
-    print((data if as_json else text)(found))
-    return int(any(one.problems for one in found))
+    """Print this host's disks and kernels; 1 if there is a problem, 0 if not. LabError if a disk can't be read."""
+    found, installed, problems = statuses(root), kernels(root), at_boot(root)
+    print((data if as_json else text)(found, installed, problems))
+    return int(any(one.problems for one in found) or bool(problems))

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lab import disk as disks
 from lab.errors import LabError, UsageError
+from lab.host import disk as disks
 
 SCHEMA = 1
 SCHEDULER = "sluice"

@@ -528,19 +528,3 @@ def _seconds(text: str) -> float:
     if not 0.5 <= seconds <= 600:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.5 to 600")
     return seconds
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """The command by itself: python3 -m lab.wrr."""
-    parser = argparse.ArgumentParser("sluice wrr", allow_abbrev=False)
-    arguments(parser)
-    try:
-        return run(parser.parse_args(args))
-    except UsageError as error:
-        parser.exit(2, f"{error}\n")
-    except LabError as error:
-        parser.exit(3, f"{error}\n")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lab import disk as disks
-from lab import load as loads
-from lab.disk import Disk, Group, Look, Sample
-from lab.load import USES_IOS, Load
+from lab.host import disk as disks
+from lab.host import load as loads
+from lab.host.disk import Disk, Group, Look, Sample
+from lab.host.load import USES_IOS, Load
 
 SCHEMA = 1
 LOOKS_PER_S = 20

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from lab.disk import SECTOR_KIB, Counters, Disk, Group, Look, Sample, Task
 from lab.errors import LabError
+from lab.host.disk import SECTOR_KIB, Counters, Disk, Group, Look, Sample, Task
 
 # A disk with this share of the work of all disks is the one that tasks wait for.
 ALONE = 0.9

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The schedulers that disks get at each boot: the udev rules that `sluice use --persist` writes.
+
+Imports only Python's standard library, so that it runs on any host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.host import disk as disks
+from lab.host.disk import Disk, content
+
+RULES = "etc/udev/rules.d/70-sluice.rules"
+"""After 60-persistent-storage.rules, which finds out the properties below. Rules of a distribution come before too."""
+HEAD = """\
+# Written by "sluice use --persist". Back to the kernel's default: sluice use --default
+"""
+# Only when a disk appears: a later choice by hand stays, also after an event of another kind.
+LINE = (
+    'ACTION=="add", SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", {match}=="{value}", '
+    'ATTR{{queue/scheduler}}="{scheduler}"'
+)
+KNOB = ', ATTR{{queue/iosched/{knob}}}="{value}"'
+PARSE = re.compile(
+    r'.*ENV\{DEVTYPE\}=="disk", (?P<match>ENV\{\w+\}|KERNEL)=="(?P<value>[^"]*)", '
+    r'ATTR\{queue/scheduler\}="(?P<scheduler>[^"]+)"(?P<knobs>.*)'
+)
+# udev's properties that tell one disk from all others, the best first: the drive's own number, its maker's, its place.
+IDENTITIES = ("ID_WWN", "ID_SERIAL", "ID_PATH")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line of the file: what a disk is known by (a property of udev's, or KERNEL), and what it gets."""
+
+    match: str
+    value: str
+    scheduler: str
+    knobs: Mapping[str, str]
+
+    def __str__(self) -> str:
+        line = LINE.format(match=self.match, value=self.value, scheduler=self.scheduler)
+        return line + "".join(KNOB.format(knob=knob, value=value) for knob, value in self.knobs.items())
+
+
+def rules(root: Path = Path("/")) -> list[Rule]:
+    """The rules of the file, none if there is no file; LabError for a line that isn't ours."""
+    found = []
+    for line in (content(root / RULES) or "").splitlines():
+        if line.startswith("#") or not line:
+            continue
+        parsed = PARSE.fullmatch(line)
+        if not parsed:
+            raise LabError(f"/{RULES} has a line that sluice didn't write: {line}", f"editor /{RULES}")
+        knobs = dict(re.findall(r'ATTR\{queue/iosched/(\w+)\}="([^"]*)"', parsed["knobs"]))
+        found.append(Rule(parsed["match"], parsed["value"], parsed["scheduler"], knobs))
+    return found
+
+
+def write(new: Sequence[Rule], root: Path = Path("/")) -> None:
+    """Replace the file, or remove an empty one, and have udev read it; a crash leaves the old file or the new one."""
+    path = root / RULES
+    part = path.with_suffix(".part")
+    try:
+        if new:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("w", encoding="utf-8") as handle:
+                handle.write(HEAD + "".join(f"{rule}\n" for rule in new))
+                handle.flush()
+                os.fsync(handle.fileno())
+            part.replace(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise LabError(f"{path} can't be written: {error.strerror}", f"df {path.parent}   and ls -ld it") from error
+    if root == Path("/"):
+        with suppress(FileNotFoundError):
+            subprocess.run(["udevadm", "control", "--reload"], capture_output=True, check=False)
+
+
+def identity(disk: Disk, root: Path = Path("/")) -> tuple[str, str]:
+    """What a rule knows a disk by, and its value: a property that no other disk has, else the kernel's name."""
+    mine = _properties(disk.number, root)
+    others = [_properties(content(folder / "dev") or "", root) for folder in disks.folders(root)]
+    for name in IDENTITIES:
+        value = _pattern(mine.get(name, ""))
+        if value and [_pattern(other.get(name, "")) for other in others].count(value) == 1:
+            return f"ENV{{{name}}}", value
+    return "KERNEL", disk.name
+
+
+def of(disk: Disk, found: Sequence[Rule], root: Path = Path("/")) -> Rule | None:
+    """The last rule that a disk gets its scheduler from; None if there is none."""
+    mine = {f"ENV{{{name}}}": _pattern(value) for name, value in _properties(disk.number, root).items()}
+    mine["KERNEL"] = disk.name
+    return next((rule for rule in reversed(found) if mine.get(rule.match) == rule.value), None)
+
+
+def _properties(number: str, root: Path) -> dict[str, str]:
+    """What udev knows of a device: its database has a line E:NAME=VALUE for each property."""
+    text = content(root / f"run/udev/data/b{number}") or ""
+    return dict(re.findall(r"^E:(\w+)=(.*)$", text, re.MULTILINE))
+
+
+def _pattern(value: str) -> str:
+    """A value as a rule matches it: what a rule would read in another way is any character."""
+    return re.sub(r"[^\w.:+-]", "?", value)
+
+
+def phrase(scheduler: str) -> str:
+    """The scheduler at the next boot, in words."""
+    return scheduler or "the kernel's default"

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What decides whether this host's disks keep their schedulers: installed kernels, Secure Boot, TuneD.
+
+Reads files alone. Imports only Python's standard library, so that it runs on any host.
+"""
+
+from __future__ import annotations
+
+import configparser
+import lzma
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.host.disk import content
+from lab.host.doctor import SPLIT_LEVEL
+
+OURS = (*SPLIT_LEVEL, "scs-token", "mq-prio", "cpq", "wrr")
+"""The schedulers of Sluice."""
+# The schedulers whose module has another name.
+MODULES = {"scs-token": "split-token"}
+MOK = "var/lib/dkms/mok.pub"
+ENROL = f"mokutil --import /{MOK}   then restart, choose Enroll MOK, and give the password"
+EFI = "sys/firmware/efi/efivars"
+SECURE_BOOT = f"{EFI}/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+ENROLLED = f"{EFI}/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+SIGNED = b"~Module signature appended~\n"
+TUNED = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong, and the line to type."""
+
+    what: str
+    type: str
+
+
+def release(root: Path) -> str:
+    """The running kernel's release."""
+    return content(root / "proc/sys/kernel/osrelease") or "unknown"
+
+
+def kernels(root: Path) -> list[str]:
+    """The releases of the kernels that are installed; a folder that a removed one has left is none."""
+    return sorted(path.parent.name for path in (root / "lib/modules").glob("*/kernel"))
+
+
+def module(scheduler: str, kernel: str, root: Path) -> Path | None:
+    """The file of a scheduler's module for a kernel, as depmod found it; None if there is none."""
+    name = MODULES.get(scheduler, scheduler)
+    listed = content(root / "lib/modules" / kernel / "modules.dep") or ""
+    found = re.search(rf"^(?P<path>\S*/)?(?P<file>{re.escape(name)}\.ko(\.\w+)?):", listed, re.MULTILINE)
+    return root / "lib/modules" / kernel / f"{found['path'] or ''}{found['file']}" if found else None
+
+
+def build_line(kernel: str, root: Path) -> str:
+    """The line that builds our modules for a kernel."""
+    if any((root / "usr/src").glob("sluice-*/dkms.conf")):
+        return f"dkms autoinstall -k {kernel}"
+    return f"make -C kernel install K={kernel}   in the sources of Sluice"
+
+
+def problems(wanted: Iterable[str], root: Path) -> Iterator[Problem]:
+    """What keeps disks from getting these schedulers at the next boot."""
+    ours = [name for name in dict.fromkeys(wanted) if name in OURS]
+    for kernel in kernels(root):
+        missing = [name for name in ours if not module(name, kernel, root)]
+        if missing:
+            yield Problem(f"kernel {kernel} has no module for {', '.join(missing)}", build_line(kernel, root))
+    yield from _secure_boot(ours, root)
+    yield from _tuned(ours, root)
+
+
+def _secure_boot(ours: Sequence[str], root: Path) -> Iterator[Problem]:
+    """Modules that Secure Boot refuses: unsigned ones, and those that are signed with a key that isn't enrolled."""
+    # The first four bytes are the variable's attributes.
+    if _bytes(root / SECURE_BOOT)[4:] != b"\1":
+        return
+    files = [path for name in ours if (path := module(name, release(root), root))]
+    unsigned = [path.name for path in files if not _plain(path).endswith(SIGNED)]
+    key = _bytes(root / MOK)
+    if unsigned:
+        yield Problem(
+            f"Secure Boot refuses modules that aren't signed: {', '.join(unsigned)}",
+            "apt install sluice-dkms   which signs them",
+        )
+    elif files and key and key not in _bytes(root / ENROLLED):
+        yield Problem("Secure Boot refuses our modules: the key that signs them isn't enrolled", ENROL)
+
+
+def _bytes(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
+
+
+def _plain(path: Path) -> bytes:
+    """A module's file, decompressed if it is with xz, as DKMS does it."""
+    with suppress(lzma.LZMAError):
+        return lzma.decompress(_bytes(path)) if path.suffix == ".xz" else _bytes(path)
+    return b""
+
+
+def _tuned(ours: Sequence[str], root: Path) -> Iterator[Problem]:
+    """TuneD sets a scheduler after udev did, if its profile has one."""
+    profile = content(root / "etc/tuned/active_profile")
+    if not ours or not profile or not (root / "run/tuned/tuned.pid").exists():
+        return
+    chosen = next((found for name in reversed(profile.split()) for found in _elevators(name, root)), "")
+    if chosen and chosen not in ours:
+        yield Problem(
+            f"TuneD is at work, and its profile {profile} gives disks the scheduler {chosen} after udev did",
+            f"tuned-adm profile {profile} sluice",
+        )
+
+
+def _elevators(profile: str, root: Path, depth: int = 8) -> Iterator[str]:
+    """The scheduler that a TuneD profile gives disks, its own before those of the profiles that it includes."""
+    path = next((path for place in TUNED if (path := root / place / profile / "tuned.conf").exists()), None)
+    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
+    with suppress(configparser.Error):
+        parser.read_string(content(path) or "" if path else "")
+    for section in parser.sections():
+        if parser[section].get("type", section).startswith("disk") and parser[section].get("elevator"):
+            yield parser[section]["elevator"]
+    included = parser.get("main", "include", fallback="") or ""
+    for name in re.split(r"[\s,;]+", included) if depth else []:
+        if name:
+            yield from _elevators(name, root, depth - 1)
