@@ -63,6 +63,7 @@ def commands(parser: Parser) -> Commands:
     there = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_use(there)
     _add_status(there)
+    _add_bench(there)
     _add_doctor(there)
     _add_explain(there)
     _add_wrr(there)
@@ -93,6 +94,18 @@ def _add_status(there: Commands) -> None:
     add = there.add_parser("status", help=about, epilog=status)
     add.add_argument("--json", action="store_true", help="print it as data")
     add.set_defaults(do=_status)
+
+
+def _add_bench(there: Commands) -> None:
+    status = "exit status: 0 measured, 2 usage, 3 it could not be done; the disk has its scheduler again in any case"
+    about = "what a scheduler does for a database beside a copy, on a disk of this host"
+    add = there.add_parser("bench", help=about, epilog=status)
+    add.add_argument("device", metavar="DISK", help="sda, /dev/sda, or a partition")
+    add.add_argument("--scheduler", default="sluice", metavar="S", help="beside the disk's own one (sluice)")
+    add.add_argument("--dir", default="", metavar="DIR", help="a folder on the disk; else where most room is")
+    add.add_argument("--seconds", type=_seconds, default=20.0, metavar="N", help="for each of the twelve runs (20)")
+    add.add_argument("--json", action="store_true", help="print the runs as data")
+    add.set_defaults(do=_bench)
 
 
 def _add_doctor(there: Commands) -> None:
@@ -152,6 +165,12 @@ def _status(options: argparse.Namespace) -> int:
     from lab.host import status
 
     return status.run(options.json)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from lab.host import bench
+
+    return bench.run(options.device, options.scheduler, options.dir, options.seconds, options.json)
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -70,7 +70,7 @@ def choose(choice: Choice, root: Path = Path("/"), load: Callable[[str, Path], N
             boot.write(new, root)
     except BaseException:
         for disk in changed:
-            _restore(disk, root)
+            restore(disk, root)
         raise
     boots = boot.rules(root)
     return [_done(disk, choice, boots, root) for disk in before]
@@ -145,7 +145,7 @@ def _write(path: Path, text: str, about: str, next_step: str) -> None:
         raise LabError(f"{about}: {error.strerror}", next_step) from error
 
 
-def _restore(disk: Disk, root: Path) -> None:
+def restore(disk: Disk, root: Path) -> None:
     """Give a disk the scheduler and the knobs that it had."""
     queue = root / disk.folder.lstrip("/") / "queue"
     with suppress(LabError):
