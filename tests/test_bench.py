@@ -81,6 +81,6 @@ def test_the_table_says_what_is_kept() -> None:
         for base in (300, 100, 200)
     ]
     lines = bench.text(one, found).splitlines()
-    assert lines[5].split() == ["none", "beside", *["20", "(10–30)"] * 5]
+    assert lines[6].split() == ["none", "beside", *["20", "(10–30)"] * 5]
     assert lines[-1] == "beside the copy sluice keeps 90 % of the commits and 90 % of the reads"
-    assert len({len(line) for line in lines[3:8]}) == 1
+    assert len({len(line) for line in lines[4:9]}) == 1

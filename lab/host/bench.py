@@ -229,8 +229,9 @@ def text(one: Plan, found: Sequence[Run]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         [
-            f"{one.disk.name}, Linux {system.release(Path('/'))}, real clock: medians of {REPEATS} runs (least–largest)",
+            f"{one.disk.name}, Linux {system.release(Path('/'))}, real clock",
             "a database's log and reads, best effort 0; a copy of the idle class",
+            f"medians of {REPEATS} runs (least–largest)",
             "",
             *("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows),
             "",
