@@ -253,6 +253,8 @@ subprocess.run("umount /etc/udev/rules.d", shell=True, check=True)
 
 assert done("use", "mq-prio", d0) == "simdisk-d0: mq-prio (was sluice); at the next boot sluice\n"
 assert RULES.read_text() == rules
+# A rule by the kernel's name, from before the disk had a serial number, goes with the other one.
+RULES.write_text(rules + rules.splitlines()[1].replace("ENV{ID_SERIAL}", "KERNEL").replace("DRIVE?d0", d0) + "\n")
 assert done("use", "mq-prio", d0, "--persist") == "simdisk-d0: mq-prio; at the next boot mq-prio\n"
 assert RULES.read_text().count("ACTION") == 2
 assert '"next_boot": null' in done("use", "--default", "--json")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,11 +45,8 @@ class Done:
     next_boot: str
 
 
-def choose(choice: Choice, root: Path = Path("/"), load: Callable[[str, Path], None] | None = None) -> list[Done]:
-    """Do what a choice says; on any error everything is as before.
-
-    load: loads the module of a scheduler that the kernel doesn't offer yet.
-    """
+def choose(choice: Choice, root: Path = Path("/")) -> list[Done]:
+    """Do what a choice says; on any error everything is as before."""
     if root == Path("/") and os.geteuid():
         raise LabError("a disk's scheduler is chosen by root", "sudo ./sluice use …")
     names = list(
@@ -63,7 +60,7 @@ def choose(choice: Choice, root: Path = Path("/"), load: Callable[[str, Path], N
         for disk in before:
             wanted = choice.scheduler or default(disk, root)
             if wanted not in _listed(disk):
-                (load or _load)(wanted, root)
+                _load(wanted, root)
             changed.append(disk)
             _set(disk, wanted, choice.knobs, root)
         if new != rules:
@@ -78,10 +75,9 @@ def choose(choice: Choice, root: Path = Path("/"), load: Callable[[str, Path], N
 
 def _rules_after(choice: Choice, before: Sequence[Disk], rules: Sequence[boot.Rule], root: Path) -> list[boot.Rule]:
     """The udev rules when all is done. A disk whose scheduler changes for now alone keeps its rule."""
-    gone = [rule for disk in before for rule in [boot.of(disk, rules, root)] if rule]
     if choice.scheduler and not choice.persist:
         return list(rules)
-    kept = [rule for rule in rules if rule not in gone]
+    kept = [rule for rule in rules if not any(boot.of(disk, [rule], root) for disk in before)]
     if not choice.scheduler:
         return kept
     return kept + [boot.Rule(*boot.identity(disk, root), choice.scheduler, dict(choice.knobs)) for disk in before]
