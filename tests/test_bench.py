@@ -21,8 +21,9 @@ mkdir -p "/lib/modules/$(uname -r)/updates"
 cp ./*.ko "/lib/modules/$(uname -r)/updates"
 depmod
 echo 400 >$Q/iosched/read_expire
+echo 100 >$Q/nr_requests
 mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$DEV" 1g
-mkdir /tmp/mnt
+mkdir "/tmp/a disk"
 bench() {
 	python3 -m lab.host.cli bench simdisk-d0 "$@"
 }
@@ -36,17 +37,19 @@ refused() {
 	clean
 }
 clean() {
+	[ "$(cat $Q/nr_requests)" = 100 ] || fail "nr_requests is $(cat $Q/nr_requests)"
 	[ "$(cat $Q/iosched/read_expire)" = 400 ] || fail "mq-deadline has lost its knob"
-	[ -z "$(ls /tmp/mnt | grep -v lost+found)" ] || fail "left: $(ls /tmp/mnt)"
+	[ -z "$(ls "/tmp/a disk" | grep -v lost+found)" ] || fail "left: $(ls "/tmp/a disk")"
 	[ -z "$(pgrep -w fio)" ] || fail "left: $(ps -eo pid,ppid,stat,args | grep fio)"
 }
-refused 3 "no file system on simdisk-d0 is mounted for writing"
-mount "$DEV" /tmp/mnt
+refused 3 "no file system that is on simdisk-d0 alone is mounted"
+mount "$DEV" "/tmp/a disk"
+refused 2 "mq-deadline is simdisk-d0's scheduler and its default" --scheduler mq-deadline
 refused 2 "/tmp is no folder on simdisk-d0" --dir /tmp
 refused 2 "there is no scheduler nonesuch" --scheduler nonesuch --seconds 0.1
 bench --seconds 60 >/tmp/said 2>&1 &
 sleep 8
-pkill -f lab.host.cli
+pkill -HUP -f lab.host.cli
 status=0
 wait $! || status=$?
 [ $status = 130 ] || fail "interrupted: $status: $(cat /tmp/said)"

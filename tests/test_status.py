@@ -161,6 +161,24 @@ def test_an_image_belongs_to_the_file_system_that_holds_it(tmp_path: Path) -> No
     assert [str(use) for use in seen["sdb"].uses] == ["/images (ext4)", "/guest (ext4) on loop0 (loop)"]
 
 
+def test_btrfs_has_a_number_that_is_no_disks(tmp_path: Path) -> None:
+    """Its mounts are found by the device that they name: a partition, and LUKS by its name for people."""
+    host = Host(tmp_path)
+    encrypted(host, "sluice")
+    host.part("sys/block/sda", "sda3", "8:3")
+    host.mounts = [
+        "30 1 0:27 /@ /home rw - btrfs /dev/sda3 rw\n",
+        "31 1 0:28 /@ /srv rw - btrfs /dev/mapper/cryptroot rw\n",
+        "32 1 0:5 / /dev rw - devtmpfs udev rw\n",
+    ]
+    host.write("proc/self/mountinfo", "".join(host.mounts))
+    (one,) = host.seen().values()
+    assert [str(use) for use in one.uses] == [
+        "/srv (btrfs) on cryptroot (LUKS) on sda2 (partition)",
+        "/home (btrfs) on sda3 (partition)",
+    ]
+
+
 def test_a_host_without_disks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status.run(False, tmp_path) == 0
     assert "no disk here" in capsys.readouterr().out

@@ -11,17 +11,17 @@ from test_guest import HOST, complaints
 from test_status import Host
 
 from lab import cli, job, kernels, modules, passes
-from lab.errors import LabError
+from lab.errors import LabError, UsageError
 from lab.host import boot, status, system, use
 from lab.host import disk as disks
 from lab.host.cli import USAGE
 
-UDEV = "E:DEVTYPE=disk\nE:ID_WWN={wwn}\nE:ID_SERIAL={serial}\nE:ID_PATH=pci-0\n"
+UDEV = "E:DEVTYPE=disk\nE:ID_WWN={wwn}\nE:ID_WWN_WITH_EXTENSION={wwn}{more}\nE:ID_SERIAL={serial}\nE:ID_PATH=pci-0\n"
 
 
-def drive(host: Host, name: str, number: str, wwn: str, serial: str) -> disks.Disk:
+def drive(host: Host, name: str, number: str, wwn: str, serial: str, more: str = "") -> disks.Disk:
     host.disk(name, number, "mq-deadline")
-    host.write(f"run/udev/data/b{number}", UDEV.format(wwn=wwn, serial=serial))
+    host.write(f"run/udev/data/b{number}", UDEV.format(wwn=wwn, serial=serial, more=more))
     return disks.read(name, host.root)
 
 
@@ -39,6 +39,22 @@ def test_a_rule_names_what_no_other_disk_has(tmp_path: Path) -> None:
         "sda": ("ENV{ID_SERIAL}", "X????1?"),
         "vda": ("KERNEL", "vda"),
     }
+
+
+def test_volumes_of_an_array_share_half_of_their_number(tmp_path: Path) -> None:
+    made = Host(tmp_path)
+    disk = drive(made, "sda", "8:0", "0x6000", "ARRAY", "0001")
+    assert boot.identity(disk, tmp_path) == ("ENV{ID_WWN_WITH_EXTENSION}", "0x60000001")
+
+
+def test_a_disk_that_udev_gives_nothing(tmp_path: Path) -> None:
+    """A path of NVMe's own multipath has no number; dm-multipath has no queue yet when it is added."""
+    made = Host(tmp_path)
+    for name, number in (("nvme0c0n1", ""), ("dm-0", "254:0")):
+        made.disk(name, number, "none")
+        made.write("sys/block/dm-0/dm/uuid", "mpath-1")
+        with pytest.raises(UsageError, match=f"udev can't give {name} a scheduler at boot"):
+            boot.identity(disks.read(name, tmp_path), tmp_path)
 
 
 def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -59,9 +75,27 @@ def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 def test_a_line_by_another_hand_is_not_lost(tmp_path: Path) -> None:
     made = Host(tmp_path)
-    made.write(boot.RULES, 'SUBSYSTEM=="block", RUN+="/bin/true"\n')
-    with pytest.raises(LabError, match="a line that sluice didn't write"):
-        boot.rules(tmp_path)
+    ours = str(boot.Rule("KERNEL", "sda", "sluice", {"low_share": "10"}))
+    for line in ('SUBSYSTEM=="block", RUN+="/bin/true"', ours.replace("add", "add|change"), f'{ours}, MODE="0600"'):
+        made.write(boot.RULES, f"{ours}\n{line}\n")
+        with pytest.raises(LabError, match="a line that sluice didn't write"):
+            boot.rules(tmp_path)
+
+
+def test_rules_of_another_hand_are_told(tmp_path: Path) -> None:
+    """Those that assign a scheduler; a file in /etc replaces the one with its name in /usr/lib."""
+    made = Host(tmp_path, "6.12.1")
+    installed(made, "6.12.1", sluice=b"")
+    assign = 'SUBSYSTEM=="block", ATTR{queue/scheduler}="bfq"\n'
+    made.write("usr/lib/udev/rules.d/60-io.rules", assign)
+    made.write("etc/udev/rules.d/60-io.rules", f"# {assign}")
+    made.write("etc/udev/rules.d/90-look.rules", assign.replace("}=", "}=="))
+    made.write(boot.RULES, assign)
+    assert not list(system.problems(["sluice"], tmp_path))
+    made.write("etc/udev/rules.d/60-io.rules", assign)
+    assert [one.what for one in system.problems(["sluice"], tmp_path)] == [
+        "/etc/udev/rules.d/60-io.rules sets schedulers too, perhaps of the same disks"
+    ]
 
 
 def installed(made: Host, kernel: str, **files: bytes) -> None:
@@ -123,7 +157,7 @@ def test_tuned_that_chooses_another_scheduler(tmp_path: Path) -> None:
     made.write("run/tuned/tuned.pid", "1")
     (problem,) = system.problems(["sluice"], tmp_path)
     assert "profile mine gives disks the scheduler bfq" in problem.what
-    assert problem.type == "tuned-adm profile mine sluice"
+    assert problem.type.startswith("editor /usr/lib/tuned/profiles/base/tuned.conf ")
     made.write("etc/tuned/active_profile", "mine sluice\n")
     assert not list(system.problems(["sluice"], tmp_path))
 
@@ -207,7 +241,8 @@ def chosen(name):
     return re.search(r"\[(.+)\]", (QUEUES[name] / "scheduler").read_text())[1]
 
 def state():
-    knobs = [path.read_text() for queue in QUEUES.values() for path in sorted(queue.glob("iosched/*s[eht]*"))]
+    knobs = [(queue / "nr_requests").read_text() for queue in QUEUES.values()]
+    knobs += [path.read_text() for queue in QUEUES.values() for path in sorted(queue.glob("iosched/*s[eht]*"))]
     return [*map(chosen, QUEUES), *knobs, RULES.read_text() if RULES.exists() else ""]
 
 def refused(status, what, *words):
@@ -221,6 +256,7 @@ def done(*words):
     assert status == 0, (words, said)
     return said
 
+(QUEUES["d0"] / "nr_requests").write_text("100")
 d0, d1 = "simdisk-d0", "/dev/simdisk-d1"
 refused(2, "there is no scheduler nonesuch in kernel", "nonesuch", d0)
 refused(3, "split-token is not built for the running kernel", "split-token", d0)
@@ -234,7 +270,7 @@ if not user:
 assert os.waitpid(user, 0)[1] == 0
 
 said = done("use", "sluice", d0, d1, "--set", "low_share=20", "--persist").splitlines()
-assert said[1] == "simdisk-d1: sluice, low_share 20 (was mq-deadline); at the next boot sluice", said
+assert said[1] == "simdisk-d1: sluice, low_share 20 (was mq-deadline); at the next boot sluice, low_share 20", said
 assert [(QUEUES[name] / "iosched/low_share").read_text() for name in QUEUES] == ["20\n", "20\n"]
 rules = RULES.read_text()
 assert rules.splitlines()[-1] == (
@@ -242,6 +278,13 @@ assert rules.splitlines()[-1] == (
     'ATTR{queue/scheduler}="sluice", ATTR{queue/iosched/low_share}="20"'
 ), rules
 assert "at the next boot: sluice, low_share 20" in done("status")
+assert RULES.stat().st_mode & 0o777 == 0o644
+# A knob that was set before stays in the rule as it stays on the disk.
+said = done("use", "sluice", d1, "--set", "hold_ms=7", "--persist")
+assert said == "simdisk-d1: sluice, hold_ms 7; at the next boot sluice, low_share 20, hold_ms 7\n", said
+done("use", "sluice", d0, d1, "--persist")
+assert 'hold_ms}="7"' in RULES.read_text()
+rules = RULES.read_text()
 
 (QUEUES["d0"] / "iosched/burst_ms").write_text("700")
 refused(3, "refuses hold_ms=x", "sluice", d0, d1, "--set", "burst_ms=300", "--set", "hold_ms=x")
@@ -251,7 +294,7 @@ subprocess.run("mount -t tmpfs -o ro none /etc/udev/rules.d", shell=True, check=
 refused(3, "70-sluice.rules can't be written", "sluice", d0, d1, "--set", "burst_ms=300", "--persist")
 subprocess.run("umount /etc/udev/rules.d", shell=True, check=True)
 
-assert done("use", "mq-prio", d0) == "simdisk-d0: mq-prio (was sluice); at the next boot sluice\n"
+assert done("use", "mq-prio", d0) == "simdisk-d0: mq-prio (was sluice); at the next boot sluice, low_share 20\n"
 assert RULES.read_text() == rules
 # A rule by the kernel's name, from before the disk had a serial number, goes with the other one.
 RULES.write_text(rules + rules.splitlines()[1].replace("ENV{ID_SERIAL}", "KERNEL").replace("DRIVE?d0", d0) + "\n")

@@ -92,15 +92,19 @@ def plan(device: str, scheduler: str, folder: str, seconds: float) -> Plan:
     if size < LEAST_BYTES:
         raise LabError(f"{place} has too little room: {PART * LEAST_BYTES >> 20} MiB are needed", f"df -h {place}")
     before = disk.scheduler if disk.scheduler != scheduler else use.default(disk, Path("/"))
+    if before == scheduler:
+        raise UsageError(f"{scheduler} is {name}'s scheduler and its default", f"./sluice bench {name} --scheduler …")
     return Plan(disk, (before, scheduler), place, seconds, size)
 
 
 def _place(disk: Disk, folder: str) -> Path:
     """The folder that is asked for, or the root of the file system with the most room; on this disk."""
-    one = next(one for one in status.statuses() if one.disk.name == disk.name)
-    mounts = [Path(there.mount) for there in one.uses if os.access(there.mount, os.W_OK)]
+    places = {one.disk.name: {there.mount for there in one.uses} for one in status.statuses()}
+    shared = set().union(*(found for name, found in places.items() if name != disk.name))
+    mounts = [Path(place) for place in places[disk.name] - shared if os.access(place, os.W_OK)]
     if not mounts:
-        raise LabError(f"no file system on {disk.name} is mounted for writing", f"lsblk -f /dev/{disk.name}")
+        what = f"no file system that is on {disk.name} alone is mounted for writing"
+        raise LabError(what, f"lsblk -f /dev/{disk.name}")
     if not folder:
         return max(mounts, key=lambda place: shutil.disk_usage(place).free)
     if not Path(folder).is_dir() or _mount(Path(folder).resolve()) not in mounts:
@@ -165,16 +169,20 @@ def _fill(path: Path, size: int) -> None:
 
 def _run(one: Plan, folder: Path, beside: bool) -> dict[str, float]:
     """One run of the database, with or without the copy."""
-    line = FIO.format(ms=round(1000 * one.seconds), folder=folder, size=one.size).split()
+    # In fio's names of folders a colon separates two of them.
+    place = str(folder).replace(":", "\\:")
+    line = [word.format(ms=round(1000 * one.seconds), folder=place, size=one.size) for word in FIO.split()]
     idle = ["ionice", "-c", "3", sys.executable, "-PS", "-c", COPY, str(folder), str(one.seconds), str(one.size)]
     with _started(idle if beside else ["echo", "0"]) as copy, _started(line) as fio:
         printed, said = fio.communicate()
         if fio.returncode:
             raise LabError(f"fio failed: {said.strip() or printed.strip()}", " ".join(line))
-        moved = float(copy.communicate()[0])
+        copied, said = copy.communicate()
+        if copy.returncode:
+            raise LabError(f"the copy failed: {said.strip()}", f"df -h {folder}")
     for name in ("log", "copy"):
         (folder / name).unlink(missing_ok=True)
-    return figures(printed) | {"copy_mb_s": moved / 1e6}
+    return figures(printed) | {"copy_mb_s": float(copied) / 1e6}
 
 
 @contextmanager
@@ -261,7 +269,12 @@ def run(device: str, scheduler: str, folder: str, seconds: float, as_json: bool)
     runs = 2 * len(one.schedulers) * REPEATS
     say = _quiet if as_json else _say
     say(f"sluice: {runs} runs of {seconds:g} s in a folder of {one.folder}, of at most {3 * one.size >> 20} MiB")
-    found = measure(one, say)
+    try:
+        found = measure(one, say)
+    except OSError as error:
+        raise LabError(
+            f"the files in {one.folder} can't be written: {error.strerror}", f"df -h {one.folder}"
+        ) from error
     print((data if as_json else text)(one, found))
     return 0
 

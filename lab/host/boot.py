@@ -6,24 +6,26 @@ Imports only Python's standard library, so that it runs on any host.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import LabError
+from lab.errors import LabError, UsageError
 from lab.host import disk as disks
 from lab.host.disk import Disk, content
+from lab.host.system import OWN_RULES
 
-RULES = "etc/udev/rules.d/70-sluice.rules"
+RULES = f"etc/udev/rules.d/{OWN_RULES}"
 """After 60-persistent-storage.rules, which finds out the properties below. Rules of a distribution come before too."""
 HEAD = """\
 # Written by "sluice use --persist". Back to the kernel's default: sluice use --default
 """
-# Only when a disk appears: a later choice by hand stays, also after an event of another kind.
+# Only when a disk appears: a later choice by hand stays, whatever other events come.
 LINE = (
     'ACTION=="add", SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", {match}=="{value}", '
     'ATTR{{queue/scheduler}}="{scheduler}"'
@@ -34,7 +36,8 @@ PARSE = re.compile(
     r'ATTR\{queue/scheduler\}="(?P<scheduler>[^"]+)"(?P<knobs>.*)'
 )
 # udev's properties that tell one disk from all others, the best first: the drive's own number, its maker's, its place.
-IDENTITIES = ("ID_WWN", "ID_SERIAL", "ID_PATH")
+# ID_WWN has only the first half of some numbers, which all volumes of a disk array may share.
+IDENTITIES = ("ID_WWN_WITH_EXTENSION", "ID_WWN", "ID_SERIAL", "ID_PATH")
 
 
 @dataclass(frozen=True)
@@ -57,12 +60,31 @@ def rules(root: Path = Path("/")) -> list[Rule]:
     for line in (content(root / RULES) or "").splitlines():
         if line.startswith("#") or not line:
             continue
-        parsed = PARSE.fullmatch(line)
-        if not parsed:
-            raise LabError(f"/{RULES} has a line that sluice didn't write: {line}", f"editor /{RULES}")
-        knobs = dict(re.findall(r'ATTR\{queue/iosched/(\w+)\}="([^"]*)"', parsed["knobs"]))
-        found.append(Rule(parsed["match"], parsed["value"], parsed["scheduler"], knobs))
+        rule = _parse(line)
+        if str(rule) != line:
+            next_step = f"mv /{RULES} /etc/udev/rules.d/71-own.rules   which keeps it, and repeat this command"
+            raise LabError(f"/{RULES} has a line that sluice didn't write: {line}", next_step)
+        found += [rule] if rule else []
     return found
+
+
+def _parse(line: str) -> Rule | None:
+    parsed = PARSE.fullmatch(line)
+    if not parsed:
+        return None
+    knobs = dict(re.findall(r'ATTR\{queue/iosched/(\w+)\}="([^"]*)"', parsed["knobs"]))
+    return Rule(parsed["match"], parsed["value"], parsed["scheduler"], knobs)
+
+
+@contextmanager
+def locked(root: Path = Path("/")) -> Iterator[None]:
+    """No other process changes the rules meanwhile."""
+    handle = os.open(root / "sys/block", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def write(new: Sequence[Rule], root: Path = Path("/")) -> None:
@@ -73,6 +95,7 @@ def write(new: Sequence[Rule], root: Path = Path("/")) -> None:
         if new:
             path.parent.mkdir(parents=True, exist_ok=True)
             with part.open("w", encoding="utf-8") as handle:
+                os.fchmod(handle.fileno(), 0o644)
                 handle.write(HEAD + "".join(f"{rule}\n" for rule in new))
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -89,7 +112,12 @@ def write(new: Sequence[Rule], root: Path = Path("/")) -> None:
 
 
 def identity(disk: Disk, root: Path = Path("/")) -> tuple[str, str]:
-    """What a rule knows a disk by, and its value: a property that no other disk has, else the kernel's name."""
+    """What a rule knows a disk by, and its value: a property that no other disk has, else the kernel's name.
+
+    UsageError for a disk that udev doesn't announce once it has a queue, so that no rule gives it a scheduler.
+    """
+    if not disk.number or (root / disk.folder.lstrip("/") / "dm").exists():
+        raise UsageError(f"udev can't give {disk.name} a scheduler at boot", "the same without --persist, by a unit")
     mine = _properties(disk.number, root)
     others = [_properties(content(folder / "dev") or "", root) for folder in disks.folders(root)]
     for name in IDENTITIES:
@@ -117,6 +145,8 @@ def _pattern(value: str) -> str:
     return re.sub(r"[^\w.:+-]", "?", value)
 
 
-def phrase(scheduler: str) -> str:
-    """The scheduler at the next boot, in words."""
-    return scheduler or "the kernel's default"
+def phrase(rule: Rule | None) -> str:
+    """The scheduler and the knobs at the next boot, in words."""
+    if not rule:
+        return "the kernel's default"
+    return rule.scheduler + "".join(f", {knob} {value}" for knob, value in rule.knobs.items())

@@ -33,7 +33,9 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def guarded(action: Callable[[], int], interrupted: str = "interrupted") -> int:
     """Run an action; any failure ends in a sentence and an exit status."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     try:
         return action()
     except LabError as error:

@@ -100,8 +100,20 @@ def mounts(root: Path) -> dict[str, list[tuple[str, str]]]:
     for line in (content(root / "proc/self/mountinfo") or "").splitlines():
         before, _, after = line.partition(" - ")
         place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4])
-        found.setdefault(before.split()[2], []).append((place, after.split()[0]))
+        kind, source = after.split()[:2]
+        number = before.split()[2]
+        # Btrfs has a number of its own for each mount, which is no disk's.
+        number = _number(Path(source).name, root) if number.startswith("0:") and source.startswith("/dev/") else number
+        found.setdefault(number, []).append((place, kind))
     return found
+
+
+def _number(name: str, root: Path) -> str:
+    """The number of a device, by its name below /dev or /dev/mapper; "" if there is none."""
+    block = root / "sys/block"
+    folders = [block / name, *block.glob(f"*/{name}")]
+    folders += [path.parents[1] for path in block.glob("dm-*/dm/name") if content(path) == name]
+    return next((number for folder in folders if (number := content(folder / "dev"))), "")
 
 
 def _uses(
@@ -190,8 +202,7 @@ def text(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Se
         kind = "rotating disk" if disk.rotating else "flash"
         lines.append(f"{disk.name}: {kind}, takes {disk.depth} requests, scheduler {disk.scheduler}")
         if one.rule:
-            knobs = "".join(f", {knob} {value}" for knob, value in one.rule.knobs.items())
-            lines.append(f"    at the next boot: {one.rule.scheduler}{knobs}")
+            lines.append(f"    at the next boot: {boot.phrase(one.rule)}")
         lines += [f"    {use}" for use in one.uses]
         lines += [f"    {line}" for problem in one.problems for line in _lines(problem)]
     if not found:

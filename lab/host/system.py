@@ -27,6 +27,10 @@ EFI = "sys/firmware/efi/efivars"
 SECURE_BOOT = f"{EFI}/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 ENROLLED = f"{EFI}/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 SIGNED = b"~Module signature appended~\n"
+# The folders of udev's rules, each before those that replace its files.
+UDEV = ("usr/lib/udev/rules.d", "run/udev/rules.d", "etc/udev/rules.d")
+RIVAL = re.compile(r"ATTR\{queue/scheduler\}\s*=[^=]")
+OWN_RULES = "70-sluice.rules"
 TUNED = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")
 
 
@@ -70,11 +74,26 @@ def problems(wanted: Iterable[str], root: Path) -> Iterator[Problem]:
         missing = [name for name in ours if not module(name, kernel, root)]
         if missing:
             yield Problem(f"kernel {kernel} has no module for {', '.join(missing)}", build_line(kernel, root))
-    yield from _secure_boot(ours, root)
+    yield from secure_boot(ours, root)
     yield from _tuned(ours, root)
+    yield from _other_rules(ours, root)
 
 
-def _secure_boot(ours: Sequence[str], root: Path) -> Iterator[Problem]:
+def _other_rules(ours: Sequence[str], root: Path) -> Iterator[Problem]:
+    """Rules of another hand that set a scheduler, perhaps at each event of a disk; those in /etc replace namesakes."""
+    names: dict[str, Path] = {}
+    for place in UDEV:
+        names |= {path.name: path for path in (root / place).glob("*.rules")}
+    for name, path in sorted(names.items()):
+        lines = (content(path) or "").splitlines()
+        if ours and name != OWN_RULES and any(RIVAL.search(line) for line in lines if not line.startswith("#")):
+            yield Problem(
+                f"/{path.relative_to(root)} sets schedulers too, perhaps of the same disks",
+                f"grep queue/scheduler /{path.relative_to(root)}",
+            )
+
+
+def secure_boot(ours: Sequence[str], root: Path) -> Iterator[Problem]:
     """Modules that Secure Boot refuses: unsigned ones, and those that are signed with a key that isn't enrolled."""
     # The first four bytes are the variable's attributes.
     if _bytes(root / SECURE_BOOT)[4:] != b"\1":
@@ -85,7 +104,7 @@ def _secure_boot(ours: Sequence[str], root: Path) -> Iterator[Problem]:
     if unsigned:
         yield Problem(
             f"Secure Boot refuses modules that aren't signed: {', '.join(unsigned)}",
-            "apt install sluice-dkms   which signs them",
+            "kmodsign sha512 KEY CERTIFICATE MODULE   with a key that the machine knows (mokutil --import)",
         )
     elif files and key and key not in _bytes(root / ENROLLED):
         yield Problem("Secure Boot refuses our modules: the key that signs them isn't enrolled", ENROL)
@@ -109,23 +128,24 @@ def _tuned(ours: Sequence[str], root: Path) -> Iterator[Problem]:
     profile = content(root / "etc/tuned/active_profile")
     if not ours or not profile or not (root / "run/tuned/tuned.pid").exists():
         return
-    chosen = next((found for name in reversed(profile.split()) for found in _elevators(name, root)), "")
+    found = (found for name in reversed(profile.split()) for found in _elevators(name, root))
+    chosen, path = next(found, ("", Path()))
     if chosen and chosen not in ours:
         yield Problem(
             f"TuneD is at work, and its profile {profile} gives disks the scheduler {chosen} after udev did",
-            f"tuned-adm profile {profile} sluice",
+            f"editor /{path.relative_to(root)}   to change the line elevator={chosen}, and tuned-adm profile {profile}",
         )
 
 
-def _elevators(profile: str, root: Path, depth: int = 8) -> Iterator[str]:
-    """The scheduler that a TuneD profile gives disks, its own before those of the profiles that it includes."""
+def _elevators(profile: str, root: Path, depth: int = 8) -> Iterator[tuple[str, Path]]:
+    """The scheduler that a TuneD profile gives disks, with its file, before those of the profiles that it includes."""
     path = next((path for place in TUNED if (path := root / place / profile / "tuned.conf").exists()), None)
     parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     with suppress(configparser.Error):
         parser.read_string(content(path) or "" if path else "")
     for section in parser.sections():
         if parser[section].get("type", section).startswith("disk") and parser[section].get("elevator"):
-            yield parser[section]["elevator"]
+            yield parser[section]["elevator"], path or Path()
     included = parser.get("main", "include", fallback="") or ""
     for name in re.split(r"[\s,;]+", included) if depth else []:
         if name:

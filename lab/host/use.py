@@ -11,7 +11,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError, UsageError
@@ -21,7 +21,7 @@ from lab.host.disk import Disk, content
 
 SCHEMA = 1
 # What modprobe says of a module that Secure Boot refuses.
-REFUSED = ("Key was rejected", "Required key not available")
+REFUSED = ("Key was rejected", "Required key not available", "Operation not permitted")
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Done:
-    """A disk's schedulers before and after, and the one at the next boot ("" is the kernel's default)."""
+    """A disk's schedulers before and after, and what it gets at the next boot (None: the kernel's default)."""
 
     disk: str
     before: str
     scheduler: str
     knobs: Mapping[str, str]
-    next_boot: str
+    next_boot: boot.Rule | None
 
 
 def choose(choice: Choice, root: Path = Path("/")) -> list[Done]:
@@ -52,7 +52,11 @@ def choose(choice: Choice, root: Path = Path("/")) -> list[Done]:
     names = list(
         dict.fromkeys(disks.find(name, root, f"use {choice.scheduler or '--default'}") for name in choice.disks)
     )
-    before = [disks.read(name, root) for name in names]
+    with boot.locked(root):
+        return _choose(choice, [disks.read(name, root) for name in names], root)
+
+
+def _choose(choice: Choice, before: Sequence[Disk], root: Path) -> list[Done]:
     rules = boot.rules(root)
     new = _rules_after(choice, before, rules, root)
     changed: list[Disk] = []
@@ -68,9 +72,10 @@ def choose(choice: Choice, root: Path = Path("/")) -> list[Done]:
     except BaseException:
         for disk in changed:
             restore(disk, root)
+        if boot.rules(root) != rules:
+            boot.write(rules, root)
         raise
-    boots = boot.rules(root)
-    return [_done(disk, choice, boots, root) for disk in before]
+    return [_done(disk, choice, new, root) for disk in before]
 
 
 def _rules_after(choice: Choice, before: Sequence[Disk], rules: Sequence[boot.Rule], root: Path) -> list[boot.Rule]:
@@ -80,7 +85,13 @@ def _rules_after(choice: Choice, before: Sequence[Disk], rules: Sequence[boot.Ru
     kept = [rule for rule in rules if not any(boot.of(disk, [rule], root) for disk in before)]
     if not choice.scheduler:
         return kept
-    return kept + [boot.Rule(*boot.identity(disk, root), choice.scheduler, dict(choice.knobs)) for disk in before]
+    return kept + [_rule(disk, choice, boot.of(disk, rules, root), root) for disk in before]
+
+
+def _rule(disk: Disk, choice: Choice, old: boot.Rule | None, root: Path) -> boot.Rule:
+    """A disk's rule, with the knobs that the old one has for the same scheduler."""
+    knobs = old.knobs if old and old.scheduler == choice.scheduler else {}
+    return boot.Rule(*boot.identity(disk, root), choice.scheduler, {**knobs, **choice.knobs})
 
 
 def _listed(disk: Disk) -> list[str]:
@@ -96,15 +107,16 @@ def default(disk: Disk, root: Path) -> str:
 
 def _load(name: str, root: Path) -> None:
     """Have the kernel load a scheduler's module; LabError says why it can't."""
-    try:
-        found = subprocess.run(["modprobe", f"{name}-iosched"], capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise LabError("modprobe isn't here, so no module can be loaded", "apt-get install kmod") from error
+    # A shell of "su" has no folder in PATH that has modprobe.
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    line = ["env", f"PATH={path}", "LC_ALL=C", "modprobe", f"{name}-iosched"]
+    found = subprocess.run(line, capture_output=True, text=True, check=False)
     if found.returncode == 0:
         return
     said = found.stderr.strip().removeprefix("modprobe: ").partition("\n")[0]
     if any(text in said for text in REFUSED):
-        raise LabError(f"Secure Boot refuses the module of {name}: its key is not enrolled", system.ENROL)
+        for why in system.secure_boot([name], root):
+            raise LabError(why.what, why.type)
     if "not found" not in said:
         raise LabError(f"the module of {name} can't be loaded: {said}", "dmesg | tail")
     kernel = system.release(root)
@@ -142,20 +154,20 @@ def _write(path: Path, text: str, about: str, next_step: str) -> None:
 
 
 def restore(disk: Disk, root: Path) -> None:
-    """Give a disk the scheduler and the knobs that it had."""
+    """Give a disk the scheduler and the knobs that it had. A change of the scheduler also resets nr_requests."""
     queue = root / disk.folder.lstrip("/") / "queue"
-    with suppress(LabError):
-        _write(queue / "scheduler", disk.scheduler, "", "")
-    for knob, value in disk.knobs.items():
-        if content(queue / "iosched" / knob) not in (None, value):
+    files = {"scheduler": disk.scheduler, "nr_requests": disk.queue.get("nr_requests", "")}
+    files |= {f"iosched/{knob}": value for knob, value in disk.knobs.items()}
+    for name, value in files.items():
+        if content(queue / name) not in (None, value):
             with suppress(LabError):
-                _write(queue / "iosched" / knob, value, "", "")
+                _write(queue / name, value, "", "")
 
 
 def _done(before: Disk, choice: Choice, rules: Sequence[boot.Rule], root: Path) -> Done:
     now, rule = disks.read(before.name, root), boot.of(before, rules, root)
     knobs = {knob: now.knobs[knob] for knob in choice.knobs}
-    return Done(now.name, before.scheduler, now.scheduler, knobs, rule.scheduler if rule else "")
+    return Done(now.name, before.scheduler, now.scheduler, knobs, rule)
 
 
 def text(found: Sequence[Done]) -> str:
@@ -176,7 +188,7 @@ def data(found: Sequence[Done]) -> str:
             "before": one.before,
             "scheduler": one.scheduler,
             "knobs": one.knobs,
-            "next_boot": one.next_boot or None,
+            "next_boot": asdict(one.next_boot) if one.next_boot else None,
         }
         for one in found
     ]
