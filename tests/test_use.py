@@ -10,7 +10,8 @@ import pytest
 from test_guest import HOST, complaints
 from test_status import Host
 
-from lab import cli, job, kernels, modules, passes
+from lab import cache, cli, job, kernels, modules, passes, toolbox
+from lab.apt import Apt
 from lab.errors import LabError, UsageError
 from lab.host import boot, status, system, use
 from lab.host import disk as disks
@@ -312,5 +313,84 @@ def test_disks_are_given_schedulers(kernel: str) -> None:
     names = ["simdisk", "sluice", "mq-prio", "split-token"]
     files = modules.needed(modules.build(kernel), names) | HOST | {"steps.py": STEPS.encode()}
     outcome = passes.outcome(job.Job(kernel, SCRIPT, files))
+    assert outcome.status == 0, outcome.files["stderr"].decode()
+    assert not complaints(outcome.dmesg)
+
+
+# Debian's udev, which the guest's image lacks, and the libraries that it needs beside those of the image.
+UDEV_PACKAGES = (
+    "udev",
+    "libsystemd-shared",
+    "libseccomp2",
+    "libcap2",
+    "libpam0g",
+    "libaudit1",
+    "libcap-ng0",
+    "libssl3t64",
+)
+UNPACK = """
+mkdir /tmp/root
+for deb in /tmp/in/*.deb; do dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C /tmp/root; done
+cd /tmp/root
+rm -r usr/lib/udev/hwdb* usr/share
+tar --sort=name --mtime=@0 --owner=0 --group=0 -czf /tmp/out/udev.tgz usr
+"""
+REAPPEARS = r"""
+. ./lib.sh
+tar -C / --skip-old-files -xzf udev.tgz
+mkdir -p "/lib/modules/$(uname -r)/updates"
+cp ./*.ko "/lib/modules/$(uname -r)/updates"
+depmod
+# appear: the SCSI disk is there, and udevd has done all that its rules say.
+appear() {
+	modprobe scsi_debug dev_size_mb=64 delay=0
+	udevadm settle -t 20
+	Q=$(echo /sys/block/sd*/queue)
+	[ -d "$Q" ] || fail "no disk"
+}
+/usr/lib/systemd/systemd-udevd --daemon --resolve-names=never
+modprobe sd_mod
+appear
+python3 -m lab.host.cli use sluice "$(basename "${Q%/queue}")" --set low_share=20 --persist
+rules=/etc/udev/rules.d/70-sluice.rules
+udevadm verify --resolve-names=never $rules || fail "udev refuses: $(cat $rules)"
+grep -q 'ID_WWN_WITH_EXTENSION}=="0x' $rules || fail "$(cat $rules)"
+modprobe -r scsi_debug
+udevadm settle -t 20
+appear
+grep -qF "[sluice]" "$Q/scheduler" || fail "the disk has $(cat "$Q/scheduler")"
+[ "$(cat "$Q/iosched/low_share")" = 20 ] || fail "low_share is $(cat "$Q/iosched/low_share")"
+# A later choice by hand stays.
+echo none >"$Q/scheduler"
+echo change >"${Q%/queue}/uevent"
+udevadm settle -t 20
+grep -qF "[none]" "$Q/scheduler" || fail "another event gives the disk $(cat "$Q/scheduler")"
+python3 -m lab.host.cli use --default
+modprobe -r scsi_debug
+udevadm settle -t 20
+appear
+grep -qF "[mq-deadline]" "$Q/scheduler" || fail "without its rule the disk has $(cat "$Q/scheduler")"
+"""
+
+
+def udev() -> bytes:
+    """A tar of udev's packages."""
+
+    def fetch(part: Path) -> None:
+        with cache.scratch() as work:
+            Apt(toolbox.SUITE, work).download(list(UDEV_PACKAGES))
+            part.mkdir()
+            box = toolbox.Sandbox(ro={"/tmp/in": work / "debs"}, rw={"/tmp/out": part})
+            toolbox.run(["sh", "-euc", UNPACK], box)
+
+    return (cache.once(cache.root() / f"udev-{cache.key(*UDEV_PACKAGES, UNPACK)}", fetch) / "udev.tgz").read_bytes()
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("kernel", [kernels.DEFAULT, pytest.param("6.1", marks=pytest.mark.full)])
+def test_a_disk_has_its_scheduler_when_it_appears(kernel: str) -> None:
+    """With Debian's own udev, on a disk that goes and comes back, as at a boot."""
+    files = modules.needed(modules.build(kernel), ["sluice"]) | HOST | {"udev.tgz": udev()}
+    outcome = passes.outcome(job.Job(kernel, REAPPEARS, files))
     assert outcome.status == 0, outcome.files["stderr"].decode()
     assert not complaints(outcome.dmesg)
