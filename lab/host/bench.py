@@ -230,9 +230,8 @@ def text(one: Plan, found: Sequence[Run]) -> str:
         rows.append((scheduler, "beside" if beside else "alone", *cells[:4], cells[4] if beside else "–"))
         if beside:
             share = [100 * spread[name][0] / max(alone[name][0], 1e-9) for name in ("commits", "reads")]
-            kept.append(
-                f"beside the copy {scheduler} keeps {share[0]:.0f} % of the commits and {share[1]:.0f} % of the reads"
-            )
+            commits, reads = map(_number, share)
+            kept.append(f"beside the copy {scheduler} keeps {commits} % of the commits and {reads} % of the reads")
         alone = spread
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
