@@ -3,11 +3,6 @@
 
 from __future__ import annotations
 
-import os
-
-COMMAND = os.environ.get("SLUICE_COMMAND", "./sluice")
-"""How the user types the command: the installed one is called without its folder."""
-
 
 class LabError(Exception):
     """The lab could not do its work (exit status 3)."""
@@ -20,7 +15,7 @@ class LabError(Exception):
 
     def __str__(self) -> str:
         lines = [self.detail.rstrip()] if self.detail else []
-        lines += [f"sluice: {self.what}", f"   try: {self.next_step.replace('./sluice', COMMAND)}"]
+        lines += [f"sluice: {self.what}", f"   try: {self.next_step}"]
         return "\n".join(lines)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command line of the installed command: use, status, doctor, explain, wrr; the lab's has these and its own."""
+"""The command line for the disks of this host: use, status, bench, doctor, explain, wrr. The lab has these too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from lab.errors import COMMAND, LabError, UsageError
+from lab.errors import LabError, UsageError
 from lab.host import wrr
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors look like all others."""
 
     def error(self, message: str) -> NoReturn:
-        command = self.prog.replace("sluice", COMMAND, 1)
-        print(UsageError(message, f"{command} --help"), file=sys.stderr)
+        print(UsageError(message, f"./{self.prog} --help"), file=sys.stderr)
         sys.exit(USAGE)
 
 
