@@ -2,3 +2,4 @@
 """Sluice's lab: kernels booted, modules loaded, schedulers measured on a virtual clock."""
 
 __version__ = "0.1.0"
+"""Of the tools and the modules."""

@@ -268,9 +268,14 @@ def scheduler(folder: Path) -> str:
     return found[1] if found else ""
 
 
+def listed_in(text: str) -> list[str]:
+    """The schedulers in queue/scheduler, which has the chosen one in brackets."""
+    return text.replace("[", "").replace("]", "").split()
+
+
 def _offered(listed: str, root: Path) -> tuple[str, ...]:
     """Schedulers that the disk takes: those in its list, and those whose module the kernel would load."""
-    names = listed.replace("[", "").replace("]", "").split()
+    names = listed_in(listed)
     release = content(root / "proc/sys/kernel/osrelease") or "unknown"
     modules = content(root / "lib/modules" / release / "modules.dep") or ""
     for name, file in (("kyber", "kyber-iosched"), ("bfq", "bfq"), ("mq-prio", "mq-prio"), ("cpq", "cpq")):

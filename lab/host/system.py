@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What decides whether this host's disks keep their schedulers: installed kernels, Secure Boot, TuneD.
+"""What decides whether this host's disks keep their schedulers: installed kernels, Secure Boot, TuneD, udev.
 
 Reads files alone. Imports only Python's standard library, so that it runs on any host.
 """
@@ -29,6 +29,7 @@ ENROLLED = f"{EFI}/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 SIGNED = b"~Module signature appended~\n"
 # The folders of udev's rules, each before those that replace its files.
 UDEV = ("usr/lib/udev/rules.d", "run/udev/rules.d", "etc/udev/rules.d")
+# An assignment, not a comparison.
 RIVAL = re.compile(r"ATTR\{queue/scheduler\}\s*=[^=]")
 OWN_RULES = "70-sluice.rules"
 TUNED = ("etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned")

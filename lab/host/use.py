@@ -63,7 +63,7 @@ def _choose(choice: Choice, before: Sequence[Disk], root: Path) -> list[Done]:
     try:
         for disk in before:
             wanted = choice.scheduler or default(disk, root)
-            if wanted not in _listed(disk):
+            if wanted not in disks.listed_in(disk.queue["scheduler"]):
                 _load(wanted, root)
             changed.append(disk)
             _set(disk, wanted, choice.knobs, root)
@@ -92,10 +92,6 @@ def _rule(disk: Disk, choice: Choice, old: boot.Rule | None, root: Path) -> boot
     """A disk's rule, with the knobs that the old one has for the same scheduler."""
     knobs = old.knobs if old and old.scheduler == choice.scheduler else {}
     return boot.Rule(*boot.identity(disk, root), choice.scheduler, {**knobs, **choice.knobs})
-
-
-def _listed(disk: Disk) -> list[str]:
-    return disk.queue["scheduler"].replace("[", "").replace("]", "").split()
 
 
 def default(disk: Disk, root: Path) -> str:
