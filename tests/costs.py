@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The cost of each test: measured, kept in the cache, printed at the end. The longest tests go first."""
+"""The cost of each test: measured, kept in the cache, printed at the end. It decides their order.
+
+The longest tests go first. Those marked `late` follow, the longest last: one of them takes longer than all others.
+"""
 
 from __future__ import annotations
 
@@ -117,9 +120,14 @@ class Costs:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the longest first."""
-        took = {item: expected(item, self.before) for item in items}
-        items.sort(key=lambda item: -took[item] if took[item] > SHORT_S else 0.0)
+        """Put the longest first, and the late ones last."""
+
+        def place(item: pytest.Item) -> tuple[bool, float]:
+            took = expected(item, self.before)
+            late = item.get_closest_marker("late") is not None
+            return late, took if late else -took if took > SHORT_S else 0.0
+
+        items.sort(key=place)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, object, object]:
