@@ -130,6 +130,42 @@ def test_same_bytes_of_a_part(tmp_path: Path) -> None:
     assert built.items() <= modules.build(kernels.DEFAULT).items()
 
 
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
+    ("spoiled", "left"),
+    [
+        ("elevator/cpq.c", {"cpq"}),
+        ("split/core.c", {name for name in modules.OBJECTS if name.startswith("split")} | {"afq", "sluice"}),
+    ],
+)
+def test_installing_leaves_out_what_can_not_be_built(
+    spoiled: str, left: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what needs it; each has its reason in a line, and the others are installed."""
+    out, sources = tmp_path / "out", tmp_path / "kernel"
+    shutil.copytree(modules.SOURCES, sources)
+    with (sources / spoiled).open("a", encoding="utf-8") as source:
+        source.write('#error "a kernel that nobody knows"\n')
+    out.mkdir()
+    monkeypatch.setattr(modules, "SOURCES", sources)
+    said = modules.make(kernels.get(kernels.DEFAULT), out, "install", "DESTDIR=/tmp/out/to")
+    told = dict(re.findall(r"^  LEFT    ([\w-]+): (.+)$", said, re.MULTILINE))
+    assert told.keys() == left
+    assert "a kernel that nobody knows" in told[Path(spoiled).stem.replace("core", "split")]
+    assert "afq" not in left or told["afq"].startswith('it needs "split_')
+    assert {path.stem for path in (out / "to").rglob("*.ko")} == modules.OBJECTS.keys() - left
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("lab")
+def test_installing_nothing_fails(tmp_path: Path) -> None:
+    with pytest.raises(LabError) as refusal:
+        modules.make(kernels.get(kernels.DEFAULT), tmp_path, "install", "CC=false", "DESTDIR=/tmp/out/to")
+    assert "sluice: no module can be built for " in refusal.value.detail
+    assert not [*tmp_path.rglob("*.ko")]
+
+
 def test_every_module_is_known() -> None:
     """kernel/Kbuild makes exactly the modules that the lab asks for."""
     text = (modules.SOURCES / "Kbuild").read_text(encoding="utf-8").replace("\\\n", " ")
