@@ -38,7 +38,7 @@ def _generate(top: Path, site: Path) -> None:
     line += ["--config-file", str(top / "properdocs.yml"), "--site-dir", str(site)]
     done = subprocess.run(line, cwd=TOP, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError("the pages make no book", "make site   after mending them", done.stdout + done.stderr)
+        raise LabError("the site cannot be built", "make site   after mending them", done.stdout + done.stderr)
 
 
 def on_files(files: Files, config: ProperDocsConfig) -> None:

@@ -93,7 +93,7 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """The TOML file at a path; UsageError if it can't be read or is no TOML."""
+    """The TOML file at a path; UsageError if it can't be read or is not TOML."""
     try:
         text = path.read_text(encoding="utf-8")
         return Document(path, text, tomllib.loads(text))
@@ -101,7 +101,7 @@ def read(path: Path) -> Document:
         raise _error(path, 0, f"it can't be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
-        raise _error(path, int(line[1]) if line else len(text.splitlines()), f"it is no TOML: {error}") from error
+        raise _error(path, int(line[1]) if line else len(text.splitlines()), f"it is not TOML: {error}") from error
 
 
 def _error(path: Path, line: int, what: str) -> UsageError:

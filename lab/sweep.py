@@ -34,7 +34,7 @@ def values(text: str) -> tuple[str, ...]:
     parts = text.split(":")
     if not re.fullmatch(r"\d+:\d+(:\d+)?", text) or int(parts[0]) > int(parts[1]) or parts[2:] == ["0"]:
         raise UsageError(
-            f"{text!r} is no range of whole numbers, first to last",
+            f"{text!r} is not a range of whole numbers, first to last",
             "./sluice sweep … --set low_share=1:50, or 1:50:5 for every fifth",
         )
     numbers = range(int(parts[0]), int(parts[1]) + 1, int(parts[2]) if parts[2:] else 1)

@@ -45,7 +45,7 @@ clean() {
 refused 3 "no file system that is on simdisk-d0 alone is mounted"
 mount "$DEV" "/tmp/a disk"
 refused 2 "mq-deadline is simdisk-d0's scheduler and its default" --scheduler mq-deadline
-refused 2 "/tmp is no folder on simdisk-d0" --dir /tmp
+refused 2 "/tmp is not a folder on simdisk-d0" --dir /tmp
 refused 2 "there is no scheduler nonesuch" --scheduler nonesuch --seconds 0.1
 bench --seconds 60 >/tmp/said 2>&1 &
 sleep 8

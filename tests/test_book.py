@@ -55,7 +55,7 @@ def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     assert book.build(tree)
     links = "[a](nowhere.md) [b](afq.md#nowhere) [c](../man/nowhere.7) [d](/afq.md) [e](nowhere/)"
     (tree / "docs/new.md").write_text(f"# New\n\n{links}\n", encoding="utf-8")
-    with pytest.raises(LabError, match="no book") as refusal:
+    with pytest.raises(LabError, match="the site cannot be built") as refusal:
         book.build(tree)
     for said in ("'nowhere.md'", "'#nowhere'", "'../man/nowhere.7'", "'/afq.md'", "'nowhere/'", "- new.md"):
         assert said in refusal.value.detail

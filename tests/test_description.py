@@ -81,10 +81,10 @@ def test_what_is_good_is_read(folder: Path) -> None:
     ("old", "new", "line", "told"),
     [
         # not TOML
-        ("seconds = 6", "seconds 6", 7, "it is no TOML: Expected '=' after a key"),
-        ("seeds = [1, 2]", "seeds = [1, 2", 7, "it is no TOML: Unclosed array"),
-        ("[sweep]\nlow_share = [", 'load = "a"\n[env', 33, "it is no TOML"),
-        ('low_share = ["2", "8"]', 'low_share = """8', 34, "it is no TOML"),
+        ("seconds = 6", "seconds 6", 7, "it is not TOML: Expected '=' after a key"),
+        ("seeds = [1, 2]", "seeds = [1, 2", 7, "it is not TOML: Unclosed array"),
+        ("[sweep]\nlow_share = [", 'load = "a"\n[env', 33, "it is not TOML"),
+        ('low_share = ["2", "8"]', 'low_share = """8', 34, "it is not TOML"),
         # keys, at each level
         ("schedulers = [", "schedulrs = [", 4, "no key called 'schedulrs'; there are question, like, kernels"),
         ("[sweep]", "[swep]", 33, "the nearest is 'sweep'"),
@@ -154,7 +154,7 @@ def test_what_is_wrong_is_told_with_its_line(folder: Path, old: str, new: str, l
             "based/experiment.toml:5: ",
             "the nearest is 'alone'",
         ),
-        ("\0", "based/experiment.toml:1: ", "it is no TOML"),
+        ("\0", "based/experiment.toml:1: ", "it is not TOML"),
     ],
 )
 def test_what_is_wrong_beside_another_experiment_is_told(folder: Path, text: str, where: str, told: str) -> None:

@@ -509,9 +509,9 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("device", "told", "next_step"),
     [
-        ("sdz", "sdz is no disk", "./sluice doctor sda"),
+        ("sdz", "sdz is not a disk", "./sluice doctor sda"),
         ("/dev/sdz", "there is no /dev/sdz", "./sluice doctor sda"),
-        ("..", "no disk", "./sluice doctor sda"),
+        ("..", "not a disk", "./sluice doctor sda"),
         ("dm-0", "dm-0 passes its I/O on to sda, sdb", "./sluice doctor sda"),
         ("loop0", "loop0 is a loop device", "findmnt -no SOURCE --target /srv/image "),
         ("zram0", "without a queue", "./sluice doctor sda"),
@@ -562,7 +562,7 @@ def test_the_report_names_figures_line_and_way_back(
 ) -> None:
     assert _run(deadline(HDD_READS, fifo_batch=1), tmp_path, monkeypatch, False) == 1
     out = capsys.readouterr().out
-    assert "sda: rotating disk, takes 32 requests in 1 queue, scheduler mq-deadline with 64" in out
+    assert "sda: rotating disk, queue depth 32, 1 hardware queue; mq-deadline, nr_requests 64" in out
     assert "batch-small: fifo_batch is 1; 48.0 requests on average" in out
     assert "    type: echo 16 > /sys/block/sda/queue/iosched/fifo_batch\n" in out
     assert "    undo: echo 1 > /sys/block/sda/queue/iosched/fifo_batch\n" in out

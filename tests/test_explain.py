@@ -126,7 +126,7 @@ def test_what_waits_names_what_it_waits_for(tmp_path: Path) -> None:
     assert group.waits == ()
     above = "BE 0 (postgres 100), BE 4 (cgroup (account 2))"
     assert copy.waits == (
-        f"write held for 250 ms: 9 ms of dirty data, may have 4 ms below {above}",
+        f"write held for 250 ms: its dirty data takes the disk 9 ms, its limit is 4 ms below {above}",
         "write held for 40 ms: an earlier call of the process is held",
     )
 

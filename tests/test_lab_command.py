@@ -52,11 +52,11 @@ def _cli(*args: str) -> int:
         (["run", "prio-mix", "--device", "floppy"], "hdd"),
         (["run", "prio-mix", "--scheduler", "cfq"], "kyber"),
         (["run", "prio-mix", "--kernel", "2.4"], "6.12"),
-        (["run", "prio-mix", "--set", "x"], "TUNABLE=VALUE"),
+        (["run", "prio-mix", "--set", "x"], "KNOB=VALUE"),
         (["run", "prio-mix", "-j", "0"], "positive"),
-        (["run", "prio-mix", "--cluster", "node7"], "'node7' is no address of a scheduler"),
-        (["worker", "tcp://node7:port"], "no address of a scheduler"),
-        (["scheduler", "ftp://node7:8786"], "no address of a scheduler"),
+        (["run", "prio-mix", "--cluster", "node7"], "'node7' is not an address of a scheduler"),
+        (["worker", "tcp://node7:port"], "not an address of a scheduler"),
+        (["scheduler", "ftp://node7:8786"], "not an address of a scheduler"),
         (["run", "prio-mix", "--cluster", "tcp://node7", "--accel", "kvm"], "virtual clock only"),
         (["report", "/nowhere"], "results.json"),
         (["compare", "/nowhere", "/nowhere"], "results.json"),
@@ -151,12 +151,12 @@ def _tree(folder: Path) -> Path:
         ("run --help", 0, "EXPERIMENT"),
         ("list", 0, "prio-mix"),
         ("list experiments", 0, "Does a database keep its speed"),
-        ("doctor nonsense", 2, "sluice: nonsense is no disk or partition\n   try: "),
-        ("explain nonsense", 2, "sluice: nonsense is no disk or partition\n   try: ./sluice explain "),
+        ("doctor nonsense", 2, "sluice: nonsense is not a disk or partition\n   try: "),
+        ("explain nonsense", 2, "sluice: nonsense is not a disk or partition\n   try: ./sluice explain "),
         ("", 2, "COMMAND"),
         ("frobnicate", 2, "invalid choice: 'frobnicate'"),
         ("run prio-mix --frob", 2, "unrecognized arguments: --frob"),
-        ("run prio-mix -j none", 2, "'none' is no positive number"),
+        ("run prio-mix -j none", 2, "'none' is not a positive number"),
         ("run prio-mx", 2, "the nearest is 'prio-mix'"),
         ("run prio-mix --device floppy", 2, "no device called 'floppy'"),
         ("run prio-mix --stack luks", 2, "no stack called 'luks'"),
@@ -195,7 +195,7 @@ def test_with_runs_where_there_is_no_python(tmp_path: Path) -> None:
         env.pop(name, None)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "sluice: --rate 10MB: no rate from 1KiB/s to 8GiB/s\n   try: --rate 10MB/s\n"
+    assert done.stderr == "sluice: --rate 10MB: not a rate from 1KiB/s to 8GiB/s\n   try: --rate 10MB/s\n"
 
 
 @pytest.mark.parametrize("command", ["doctor", "list", "run"])

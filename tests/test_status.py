@@ -87,7 +87,7 @@ def test_a_file_system_is_found_through_its_layers(tmp_path: Path) -> None:
         "/ (ext4) on vg-root (LVM) on cryptroot (LUKS) on sda2 (partition)",
     ]
     assert not one.problems
-    assert status.text([one]).splitlines()[0] == "sda: flash, takes 32 requests, scheduler sluice"
+    assert status.text([one]).splitlines()[0] == "sda: flash, queue depth 32, scheduler sluice"
     assert status.run(True, tmp_path) == 0
 
 
@@ -143,7 +143,7 @@ def test_causes_that_do_not_get_through_are_told(tmp_path: Path) -> None:
     assert "can't tell which process caused a write to md0" in said and "files of loop0" in said
     assert "io.cost is on for this disk" in said and "io.cost" not in problems(seen["sdb"])
     host.disk("sdb", "8:16", "mq-prio")
-    said = "md0 is on sda (afq), sdb (mq-prio), sdc (afq): one scheduler for all of them is usual"
+    said = "md0 is on sda (afq), sdb (mq-prio), sdc (afq): give all its disks the same one"
     assert problems(host.seen()["sdb"]) == said
 
 

@@ -39,7 +39,7 @@ def test_a_bad_range_is_refused(text: str) -> None:
     ("args", "told"),
     [
         (["--set", "nonsense=1:5"], "'nonsense'"),
-        (["--set", "low_share=5:1"], "'5:1' is no range"),
+        (["--set", "low_share=5:1"], "'5:1' is not a range"),
         (["--set", "low_share=1:5", "--seeds", "x"], "--seeds x"),
         (["--set", "low_share=1:5", "--variant", "nonsense"], "prio-aging has no variant called 'nonsense'; there are"),
         (["--set", "fifo_batch=1:5"], "no cell of prio-aging fits all that is asked for, with fifo_batch swept"),

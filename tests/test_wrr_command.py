@@ -95,12 +95,12 @@ def test_a_shared_drive_has_another_disk_than_path() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("weights 0 1 1", "'0' is no weight from 1 to 256"),
-        ("weights 1 257 1", "'257' is no weight from 1 to 256"),
-        ("weights 1 1 x", "'x' is no weight from 1 to 256"),
-        ("probe --seconds 0", "'0' is no number of seconds from 0.5 to 600"),
-        ("probe --seconds nan", "'nan' is no number of seconds from 0.5 to 600"),
-        ("probe --depth 1025", "'1025' is no depth from 1 to 1024"),
+        ("weights 0 1 1", "'0' is not a weight from 1 to 256"),
+        ("weights 1 257 1", "'257' is not a weight from 1 to 256"),
+        ("weights 1 1 x", "'x' is not a weight from 1 to 256"),
+        ("probe --seconds 0", "'0' is not a number of seconds from 0.5 to 600"),
+        ("probe --seconds nan", "'nan' is not a number of seconds from 0.5 to 600"),
+        ("probe --depth 1025", "'1025' is not a depth from 1 to 1024"),
         ("frobnicate", "invalid choice: 'frobnicate'"),
     ],
 )

@@ -109,7 +109,7 @@ def _place(disk: Disk, folder: str) -> Path:
         return max(mounts, key=lambda place: shutil.disk_usage(place).free)
     if not Path(folder).is_dir() or _mount(Path(folder).resolve()) not in mounts:
         known = " ".join(map(str, mounts))
-        raise UsageError(f"{folder} is no folder on {disk.name}", f"--dir with a folder below one of: {known}")
+        raise UsageError(f"{folder} is not a folder on {disk.name}", f"--dir with a folder below one of: {known}")
     return Path(folder).resolve()
 
 

@@ -154,7 +154,7 @@ def find(device: str, root: Path = Path("/"), command: str = "doctor") -> str:
     if name not in (path.name for path in block.glob("*")):
         parents = [path.parent.parent.name for path in block.glob("*/*/partition") if path.parent.name == name]
         if not parents:
-            raise UsageError(f"{device} is no disk or partition", f"./sluice {command} {_some_disk(root)}")
+            raise UsageError(f"{device} is not a disk or partition", f"./sluice {command} {_some_disk(root)}")
         name = parents[0]
     _refuse_stacked(block / name, root, command)
     return name
@@ -168,7 +168,7 @@ def _kernel_name(device: str, root: Path, command: str) -> str:
     if not path.exists():
         raise UsageError(f"there is no {device}", f"./sluice {command} {_some_disk(root)}")
     if root == Path("/") and not path.is_block_device():
-        raise UsageError(f"{device} is no block device", f"./sluice {command} {_some_disk(root)}")
+        raise UsageError(f"{device} is not a block device", f"./sluice {command} {_some_disk(root)}")
     return str(path.resolve()).removeprefix(f"{(root / 'dev').resolve()}/").replace("/", "!")
 
 

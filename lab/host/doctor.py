@@ -224,7 +224,7 @@ def lost_priorities(case: Case) -> Finding | None:
         "priorities-lost",
         f"{disk.loses} is encrypted, and these read with different I/O priorities: {_named(readers)}; there are "
         f"{case.load.writes:.0f} writes a second",
-        f"dm-crypt of this kernel writes without a priority, so that {disk.scheduler} takes all writes as alike",
+        f"dm-crypt of this kernel drops the I/O priority of writes, so {disk.scheduler} treats all of them the same",
         ("modprobe sluice-carry",),
         ("modprobe -r sluice-carry",),
     )
@@ -376,7 +376,7 @@ def large_batch(case: Case) -> Finding | None:
         BATCH,
         f"fifo_batch is {batch}: {batch_ms:.0f} ms at {case.load.iops:.0f} requests a second; reads take "
         f"{case.load.read_ms:.0f} ms on average, and read_expire is {expire} ms",
-        "deadlines are looked at when a batch ends, and a batch takes longer than they are",
+        "deadlines are checked only between batches, and a batch takes longer than read_expire",
     )
 
 
@@ -409,7 +409,7 @@ def short_aging(case: Case) -> Finding | None:
         AGING_MS,
         f"prio_aging_expire is {aging} ms; requests take {case.load.read_ms:.0f} ms on average, and these classes "
         f"read: {', '.join(sorted(case.load.classes))}",
-        "a request that is older goes before any class, and most are older: priorities count for nothing",
+        "a request that is older goes before any class, and most are older: I/O classes have no effect",
     )
 
 
@@ -424,7 +424,7 @@ def tight_fairness(case: Case) -> Finding | None:
         FAIR_RATIO,
         f"max_tgroup_io_ratio is {ratio}: {case.disk.tags * ratio / 100:.0f} of {case.disk.tags} requests for each of "
         f"two; tasks waited in {held:.0%} of the looks while a tenth or more was free",
-        "thread groups and cgroups are held to their parts, and together these are less than what there is",
+        "each thread group or cgroup is limited to its share of the tags, and these shares leave tags unused",
     )
 
 
@@ -639,18 +639,22 @@ def _headline(case: Case) -> str:
     disk = case.disk
     kind = "rotating disk" if disk.rotating else "flash"
     return (
-        f"{disk.name}: {kind}, takes {disk.depth} requests in {disk.hw_queues} queue{'s' * (disk.hw_queues > 1)}, "
-        f"scheduler {disk.scheduler} with {disk.tags}"
+        f"{disk.name}: {kind}, queue depth {disk.depth}, {disk.hw_queues} hardware queue{'s' * (disk.hw_queues > 1)}; "
+        f"{disk.scheduler}, nr_requests {disk.tags}"
     )
 
 
 def _figures(load: Load) -> str:
     waited = "" if load.stalled is None else f", tasks waited for I/O {load.stalled:.0%}"
     return (
-        f"{load.seconds:.1f} s: {load.reads:,.0f} reads/s of {load.read_kib:.0f} KiB in {load.read_ms:.2f} ms, "
-        f"{load.writes:,.0f} writes/s of {load.write_kib:.0f} KiB in {load.write_ms:.2f} ms, "
+        f"{load.seconds:.1f} s: {_rate('reads', load.reads, load.read_kib, load.read_ms)}; "
+        f"{_rate('writes', load.writes, load.write_kib, load.write_ms)}; "
         f"{load.queue:.1f} requests at a time, busy {load.busy:.0%}{waited}"
     )
+
+
+def _rate(what: str, per_s: float, kib: float, ms: float) -> str:
+    return f"{per_s:,.0f} {what}/s, {kib:.0f} KiB each, mean latency {ms:.2f} ms"
 
 
 def data(case: Case, findings: Sequence[Finding], notes: Sequence[str]) -> str:

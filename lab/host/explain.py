@@ -281,10 +281,11 @@ def _held(now: Look, client: Client) -> Iterator[str]:
 def _reason(now: Look, client: Client, reason: str) -> str:
     above = _above(now, client.rank)
     if reason == "rank":
-        return f"its rank had its share, below {above or 'a rank that has just gone'}"
+        return f"its rank has used its share, below {above or 'a rank that was active until just now'}"
     if reason == "dirty":
-        why = f"below {above}" if above else "beside others of its rank, or alone"
-        return f"{client.dirty_ns / 1e6:.0f} ms of dirty data, may have {client.limit_ns / 1e6:.0f} ms {why}"
+        why = f"below {above}" if above else "beside processes of its rank, or alone"
+        dirty_ms, limit_ms = client.dirty_ns / 1e6, client.limit_ns / 1e6
+        return f"its dirty data takes the disk {dirty_ms:.0f} ms, its limit is {limit_ms:.0f} ms {why}"
     return "an earlier call of the process is held" if reason == "order" else reason
 
 
@@ -307,7 +308,7 @@ def _needs(now: Look, client: Client) -> str:
     return f", which may write first what {_those(now, others)} has dirty" if others else ""
 
 
-HEAD = ("process", "rank", "of all", "share", "dirty", "ms of most", "held", "inside")
+HEAD = ("process", "rank", "cost", "share", "dirty", "ms / limit", "held", "inside")
 
 
 def screen(before: Look, now: Look) -> str:
@@ -327,8 +328,8 @@ def screen(before: Look, now: Look) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    share = "first" if row.share is None else f"{row.share:.2g} %"
-    dirty = (f"{row.dirty_kib} KiB", f"{row.dirty_ms:.0f} of {row.limit_ms:.0f}")
+    share = "no limit" if row.share is None else f"{row.share:.2g} %"
+    dirty = (f"{row.dirty_kib} KiB", f"{row.dirty_ms:.0f} / {row.limit_ms:.0f}")
     return (row.name, row.rank, f"{row.used:.1f} %", share, *dirty, str(row.held), str(row.inside))
 
 

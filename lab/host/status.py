@@ -102,7 +102,7 @@ def mounts(root: Path) -> dict[str, list[tuple[str, str]]]:
         place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4])
         kind, source = after.split()[:2]
         number = before.split()[2]
-        # Btrfs has a number of its own for each mount, which is no disk's.
+        # Btrfs has a number of its own for each mount, which is not a disk's.
         number = _number(Path(source).name, root) if number.startswith("0:") and source.startswith("/dev/") else number
         found.setdefault(number, []).append((place, kind))
     return found
@@ -154,8 +154,8 @@ def _problems(disk: Disk, uses: Sequence[Use], folder: Path, root: Path) -> Iter
     layers = {layer.name: layer for use in uses for layer in use.layers}
     if disk.loses and disk.scheduler in ORDERING:
         yield Problem(
-            f"dm-crypt of this kernel writes without a priority, so that {disk.scheduler} takes all writes of "
-            f"{disk.loses} as alike",
+            f"dm-crypt of this kernel drops the I/O priority of writes, so {disk.scheduler} treats all writes of "
+            f"{disk.loses} the same",
             "modprobe sluice-carry",
         )
     for layer in layers.values():
@@ -188,8 +188,8 @@ def _unlike(disk: Disk, layers: Iterable[Layer], folder: Path, root: Path) -> It
         first = chosen.get(others[0]) if others else None
         if first and folder.name != others[0] and disk.scheduler != first:
             yield Problem(
-                f"{layer.title} is on {', '.join(f'{name} ({chosen[name]})' for name in others)}: one scheduler for "
-                "all of them is usual",
+                f"{layer.title} is on {', '.join(f'{name} ({chosen[name]})' for name in others)}: give all "
+                "its disks the same one",
                 echo(first, f"{disk.folder}/queue/scheduler"),
             )
 
@@ -200,7 +200,7 @@ def text(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Se
     for one in found:
         disk = one.disk
         kind = "rotating disk" if disk.rotating else "flash"
-        lines.append(f"{disk.name}: {kind}, takes {disk.depth} requests, scheduler {disk.scheduler}")
+        lines.append(f"{disk.name}: {kind}, queue depth {disk.depth}, scheduler {disk.scheduler}")
         if one.rule:
             lines.append(f"    at the next boot: {boot.phrase(one.rule)}")
         lines += [f"    {use}" for use in one.uses]

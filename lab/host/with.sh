@@ -8,16 +8,15 @@
 #
 # The next "with" removes empty ones.
 set -euo pipefail
-shopt -s extglob
 
 usage() {
 	cat <<-end
 		usage: sluice with [--rate N] [--read-deadline T] [--fsync-deadline T] [--weight N] -- COMMAND…
 
-		  --rate N            what it may cost a disk, with split-token: 10MB/s; kB, MB, GB, KiB, MiB, GiB
+		  --rate N            its rate on each disk, with split-token: 10MB/s; kB, MB, GB, KiB, MiB, GiB
 		  --read-deadline T   for its reads, with split-deadline: 5ms; us, ms, s
 		  --fsync-deadline T  for its fsyncs, with split-deadline
-		  --weight N          its part of a disk, with afq or cpq: 1 to 1000; others have 100
+		  --weight N          its weight, with afq or cpq: 1 to 1000; others have 100
 
 		exit status: the command's; 2 usage, 3 it could not be started
 	end
@@ -60,20 +59,20 @@ take() {
 	case $1 in
 	--rate)
 		value=$(scaled "$2" "$RATES" 1024 8589934592)
-		[ "$value" ] || stop 2 "$1 $2: no rate from 1KiB/s to 8GiB/s" "--rate 10MB/s"
+		[ "$value" ] || stop 2 "$1 $2: not a rate from 1KiB/s to 8GiB/s" "--rate 10MB/s"
 		need "$1" split-token scs-token
 		settings+=("io.sluice.rate $value")
 		;;
 	--read-deadline | --fsync-deadline)
 		value=$(scaled "$2" "$TIMES" 100 60000000)
-		[ "$value" ] || stop 2 "$1 $2: no time from 100us to 60s" "$1 5ms"
+		[ "$value" ] || stop 2 "$1 $2: not a time from 100us to 60s" "$1 5ms"
 		need "$1" split-deadline
 		option=${1#--}
 		settings+=("io.sluice.deadline ${option%-deadline}=$value")
 		;;
 	--weight)
 		value=$(scaled "$2" "=1" 1 1000)
-		[ "$value" = "${2:-none}" ] || stop 2 "$1 $2: no weight from 1 to 1000" "--weight 200"
+		[ "$value" = "${2:-none}" ] || stop 2 "$1 $2: not a weight from 1 to 1000" "--weight 200"
 		need "$1" afq cpq
 		settings+=("io.sluice.weight $value")
 		;;
@@ -138,7 +137,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ ${#settings[@]} -gt 0 ] || stop 2 "with what?" "sluice with --rate 10MB/s -- COMMAND"
+[ ${#settings[@]} -gt 0 ] || stop 2 "no setting is given" "sluice with --rate 10MB/s -- COMMAND"
 [ $# -gt 0 ] || stop 2 "no command is given" "sluice with --rate 10MB/s -- COMMAND"
 type -P -- "$1" >/dev/null || stop 3 "there is no command $1" "type $1"
 
@@ -146,7 +145,7 @@ above=$(parent)
 enable "$above"
 exec {lock}<"$above"
 flock -w 10 "$lock" || stop 3 "another process keeps $above locked" "fuser -v $above   as root"
-for old in "$above"/sluice-+([0-9]); do
+for old in "$above"/sluice-[0-9]*; do
 	[ -d "$old/run" ] || continue
 	! grep -qs "populated 0" "$old/cgroup.events" || find "$old" -depth -type d -exec rmdir {} + 2>/dev/null || true
 done

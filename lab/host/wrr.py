@@ -516,7 +516,7 @@ def _depth(text: str) -> int:
 
 def _between(text: str, least: int, most: int, what: str) -> int:
     if not text.isdecimal() or not least <= int(text) <= most:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what} from {least} to {most}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {what} from {least} to {most}")
     return int(text)
 
 
@@ -526,5 +526,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.5 <= seconds <= 600:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.5 to 600")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.5 to 600")
     return seconds

@@ -25,13 +25,13 @@ umount "$G"
 refused 3 "no cgroup v2 is mounted" "mount -t cgroup2" --rate 1MB/s true
 mount -t cgroup2 none "$G"
 for rate in 1MB 1 ten 1023B/s 8.1GiB/s -1MB/s 1e6B/s '' 1MB/s/s; do
-	refused 2 "--rate $rate: no rate from 1KiB/s to 8GiB/s" "--rate 10MB/s" --rate "$rate" -- true
+	refused 2 "--rate $rate: not a rate from 1KiB/s to 8GiB/s" "--rate 10MB/s" --rate "$rate" -- true
 done
 for weight in '' 0 1001 5.5 ten; do
-	refused 2 "--weight $weight: no weight from 1 to 1000" "--weight 200" "--weight=$weight" -- true
+	refused 2 "--weight $weight: not a weight from 1 to 1000" "--weight 200" "--weight=$weight" -- true
 done
-refused 2 "with what?" "sluice with --rate 10MB/s" -- true
-refused 2 "with what?" "sluice with --rate 10MB/s"
+refused 2 "no setting is given" "sluice with --rate 10MB/s" -- true
+refused 2 "no setting is given" "sluice with --rate 10MB/s"
 refused 2 "no command is given" "sluice with --rate 10MB/s" --rate 1MB/s
 refused 2 "--rate needs a value" "sluice with --help" --rate
 refused 2 "there is no option --rat" "sluice with --help" --rat 1MB/s true
@@ -106,7 +106,7 @@ wait || true
 
 # Deadlines, together; refused values change nothing. Without CAP_SYS_NICE no shorter ones are accepted.
 scheduler split-deadline
-refused 2 "--fsync-deadline 99us: no time from 100us to 60s" "--fsync-deadline 5ms" --fsync-deadline 99us -- true
+refused 2 "--fsync-deadline 99us: not a time from 100us to 60s" "--fsync-deadline 5ms" --fsync-deadline 99us -- true
 refused 2 "--read-deadline 1m: no time" "--read-deadline 5ms" --read-deadline 1m -- true
 # shellcheck disable=SC2016
 got=$(./with.sh --read-deadline 0.5ms --fsync-deadline 2s -- sh -c 'cat "/sys/fs/cgroup/sluice-$$/io.sluice.deadline"')
