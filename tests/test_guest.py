@@ -137,7 +137,7 @@ def cases() -> list[object]:
             marks=[
                 pytest.mark.limit(told.limit),
                 *([pytest.mark.full] if is_long(told, kernel, race, scheduler) else []),
-                *([pytest.mark.late] if race or kernel not in kernels.names() else []),
+                *([pytest.mark.late] if race or kernel not in kernels.names() or told.limit > job.CPU_LIMIT_S else []),
             ],
         )
         for number, (script, told) in enumerate(marks.items())
