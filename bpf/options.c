@@ -96,7 +96,7 @@ static unsigned int disk(const char *name)
 
 	snprintf(path, sizeof(path), "%s%s", strchr(name, '/') ? "" : "/dev/", name);
 	if (stat(path, &info) || !S_ISBLK(info.st_mode))
-		die(2, "%s is no block device; try: lsblk", path);
+		die(2, "%s is not a block device; try: lsblk", path);
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major(info.st_rdev),
 		 minor(info.st_rdev));
 	if (!access(path, F_OK))
@@ -136,7 +136,7 @@ static unsigned long long cgroup(const char *path)
 	struct stat info;
 
 	if (stat(path, &info) || !cgroup_says(path, "cgroup.procs", line, sizeof(line)))
-		die(2, "%s is no cgroup (of version 2); try: ls -d /sys/fs/cgroup/*/", path);
+		die(2, "%s is not a cgroup (of version 2); try: ls -d /sys/fs/cgroup/*/", path);
 	if (!cgroup_says(path, "io.stat", line, sizeof(line)))
 		die(2,
 		    "%s has no io controller, its I/O is counted for the cgroup above; try: "

@@ -161,7 +161,7 @@ void print_text(FILE *out)
 		lost += counted(n);
 	if (lost)
 		fprintf(out,
-			"LOST: %llu I/Os, %llu for want of a row, %llu in order, %llu of files, "
+			"LOST: %llu I/Os, %llu without a free row, %llu in the tables of order, %llu in those of files, "
 			"%llu events\n\n",
 			counted(LOST_IOS), counted(LOST_ROWS), counted(LOST_ORDER),
 			counted(LOST_FILES), missed());

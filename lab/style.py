@@ -121,8 +121,11 @@ def words(files: Sequence[str]) -> None:
 
 
 def unnamed(files: Sequence[str]) -> None:
-    """Comments and messages that speak of a thing or a role as of a person."""
-    found = [fault for name in files for fault in prose.unnamed(name, (TOP / name).read_text(encoding="utf-8"))]
+    """Comments that speak of a thing or a role as of a person, and messages that a reader would have to read twice."""
+    texts = {name: (TOP / name).read_text(encoding="utf-8") for name in files}
+    found = [fault for name, text in texts.items() for fault in prose.unnamed(name, text)]
+    messages = {name: text for name, text in texts.items() if name.endswith((".c", ".h", ".py"))}
+    found += [fault for name, text in messages.items() for fault in prose.said(name, text)]
     if found:
         raise LabError("comments or messages aren't plain", "make style   after mending them", "\n".join(found))
 

@@ -70,3 +70,27 @@ def test_a_source_that_speaks_of_a_person_is_found(line: str) -> None:
 
 def test_names_in_a_source_are_no_persons() -> None:
     assert prose.unnamed("x.c", "int who_name(u64 who); /* of this history */\nchown nobody file\n") == []
+
+
+MESSAGES = {
+    "x.py": 'raise UsageError(f"{device} fails. %s", "lsblk")',
+    "y.py": 'add.add_argument("--json", help="%s")',
+    "x.c": 'pr_err("split: it fails. " "%s\\n", name);',
+    "y.c": 'MODULE_PARM_DESC(knob, "%s");',
+}
+
+
+@pytest.mark.parametrize(("name", "source"), MESSAGES.items())
+def test_a_message_that_is_long_or_no_english_is_found(name: str, source: str) -> None:
+    assert prose.said(name, source % SHORT) == []
+    assert prose.said(name, source % "There is no longer a disk, and there is no queue.") == []
+    (found,) = prose.said(name, source % LONG)
+    assert found.startswith(f"{name}:1: ") and f"of at most {prose.MOST_WORDS}" in found
+    (found,) = prose.said(name, source % "x is no number")
+    assert found == f"{name}:1: says 'is no number'; next: is not a …"
+    assert len(prose.said(name, source % "who waits")) == 1
+
+
+def test_what_is_not_printed_may_be_anything() -> None:
+    assert prose.said("x.py", f'"""{LONG}"""\nrow = f("{LONG}")') == []
+    assert prose.said("x.c", f'/* {LONG} */\nstrcpy(name, "{LONG}");') == []
