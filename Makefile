@@ -2,7 +2,7 @@
 # The verbs. Each prepares what it needs, and says what it installs before it does.
 # Times are for two slow processors, the first time; what has been measured is not measured again.
 
-.PHONY: help bench bench-all check check-full check-planted modules site style install
+.PHONY: help bench bench-all check check-full check-planted deb modules site style install
 
 help: ## what there is, and how long it takes
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1	/p' Makefile | expand -t 22
@@ -26,6 +26,9 @@ check-planted: ## bugs that are planted in modules make the guests' tests fail: 
 
 modules: ## the modules for every kernel of the lab: 5 minutes
 	./sluice build
+
+deb: ## the Debian packages, in build/deb: 2 minutes
+	./sluice deb
 
 site: ## the pages of docs/ as a site: seconds
 	./sluice site

@@ -46,6 +46,13 @@ compiled()
 	done
 }
 
+# missing NAME: the first symbol that the module lacks, as modpost says it, before 7.x and since.
+missing()
+{
+	sed -n "s,.*modpost: \"\([^\"]*\)\" \[\(.*/\)\?$1\.ko\] undefined.*,\1,p
+		s,.*modpost: \(.*/\)\?$1\.ko: symbol '\([^']*\)' undefined.*,\2,p" "$log" | head -n 1
+}
+
 # linked: builds the good modules, or leaves out one whose symbols are missing. Fails for another reason.
 linked()
 {
@@ -57,7 +64,7 @@ linked()
 	for module in $good; do
 		name=$(object "$module")
 		name=${name##*/}
-		why=$(sed -n "s,.*modpost: \(\"[^\"]*\"\) \[\(.*/\)\?${name%.o}\.ko\] undefined.*,\1,p" "$log" | head -n 1)
+		why=$(missing "${name%.o}")
 		if [ -n "$why" ]; then
 			leave "$module" "it needs $why"
 		else

@@ -54,7 +54,7 @@ def guarded(action: Callable[[], int]) -> int:
 
 
 def _parser() -> Parser:
-    about = "I/O priorities that mean something: this host's disks, and the lab."
+    about = "Choose and watch the I/O schedulers of this host's disks; measure schedulers in virtual machines."
     parser = Parser("sluice", description=about, epilog=host.WITH, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
     commands = host.commands(parser)
@@ -67,13 +67,14 @@ def _parser() -> Parser:
     _add_reports(commands)
     _add_docs(commands)
     commands.add_parser("build", help="build the modules for every kernel").set_defaults(do=_build)
+    commands.add_parser("deb", help="build the Debian packages").set_defaults(do=_deb)
     commands.add_parser("site", help="build the site of docs/").set_defaults(do=_site)
     commands.add_parser("style", help="check the style of everything").set_defaults(do=_style)
     return parser
 
 
 def _add_list(commands: Commands) -> None:
-    add = commands.add_parser("list", help="what there is")
+    add = commands.add_parser("list", help="list experiments, devices, stacks, schedulers, kernels")
     add.add_argument("what", nargs="?", choices=["experiments", "devices", "stacks", "schedulers", "kernels"])
     add.set_defaults(do=_list)
 
@@ -84,7 +85,7 @@ def _add_run(commands: Commands) -> None:
     add.add_argument("experiments", nargs="+", metavar="EXPERIMENT")
     _add_places(add)
     add.add_argument(
-        "--set", type=tunable, action="append", default=[], metavar="TUNABLE=V", help="a knob of the scheduler"
+        "--set", type=tunable, action="append", default=[], metavar="KNOB=V", help="a knob of the scheduler"
     )
     add.add_argument("--iolat", action="store_true", help="do each run again with iolat watching: stages, and its cost")
     _add_measuring(add)
@@ -100,11 +101,13 @@ def _add_places(add: argparse.ArgumentParser) -> None:
 
 
 def _add_measuring(add: argparse.ArgumentParser) -> None:
-    add.add_argument("--cluster", type=_address, metavar="ADDRESS", help="have a cluster do the runs: tcp://HOST:8786")
+    add.add_argument("--cluster", type=_address, metavar="ADDRESS", help="run on this Dask cluster: tcp://HOST:8786")
     add.add_argument("--out", type=Path, metavar="DIR", help="where the report goes")
     add.add_argument("--json", action="store_true", help="print results.json")
     add.add_argument("--fresh", action="store_true", help="ignore kept results")
-    add.add_argument("-j", type=count, default=os.cpu_count() or 1, metavar="N", help="guests side by side, here")
+    add.add_argument(
+        "-j", type=count, default=os.cpu_count() or 1, metavar="N", help="guests that run in parallel on this machine"
+    )
 
 
 def _add_sweep(commands: Commands) -> None:
@@ -129,11 +132,11 @@ def _add_sweep(commands: Commands) -> None:
 
 def _add_cluster(commands: Commands) -> None:
     add = commands.add_parser("scheduler", help="be the scheduler of a cluster, until interrupted")
-    add.add_argument("address", type=_address, metavar="ADDRESS", help="where to be: tcp://HOST:8786")
+    add.add_argument("address", type=_address, metavar="ADDRESS", help="the scheduler's address: tcp://HOST:8786")
     add.set_defaults(do=_scheduler)
     add = commands.add_parser("worker", help="do a cluster's runs on this machine, until interrupted")
     add.add_argument("address", type=_address, metavar="ADDRESS", help="the scheduler's")
-    add.add_argument("-j", type=count, default=os.cpu_count() or 1, metavar="N", help="guests side by side")
+    add.add_argument("-j", type=count, default=os.cpu_count() or 1, metavar="N", help="guests that run in parallel")
     add.set_defaults(do=_worker)
 
 
@@ -175,7 +178,8 @@ def _add_reports(commands: Commands) -> None:
 
 def _add_docs(commands: Commands) -> None:
     add = commands.add_parser("docs", help="write the figures in README and docs/ from the results of the last runs")
-    add.add_argument("folder", nargs="?", type=Path, default=Path("results"), metavar="DIR", help="else results/")
+    results = "the folder of results (default: results/)"
+    add.add_argument("folder", nargs="?", type=Path, default=Path("results"), metavar="DIR", help=results)
     add.set_defaults(do=_docs)
 
 
@@ -267,7 +271,7 @@ def _sweep_choice(options: argparse.Namespace) -> plan.Choice:
 
     seeds = [seed for seed in sweep.values(options.seeds) if seed]
     if not all(re.fullmatch("[0-9]+", seed) for seed in seeds):
-        raise UsageError(f"--seeds {options.seeds} is no range of whole numbers", "./sluice sweep … --seeds 1:20")
+        raise UsageError(f"--seeds {options.seeds} is not a range of whole numbers", "./sluice sweep … --seeds 1:20")
     knobs = [knob for knob, _ in options.set]
     if len(set(knobs)) < len(knobs):
         raise UsageError("--set names a knob twice", "./sluice sweep … --set low_share=1:50")
@@ -363,6 +367,14 @@ def _build(_options: argparse.Namespace) -> int:
     return 0
 
 
+def _deb(_options: argparse.Namespace) -> int:
+    from lab import deb
+
+    for path in deb.build(Path("build/deb")):
+        print(path)
+    return 0
+
+
 def _site(_options: argparse.Namespace) -> int:
     from lab import book
 
@@ -402,7 +414,7 @@ def _address(text: str) -> str:
     except ValueError:
         at, port = urlsplit(""), 0
     if at.scheme not in ("tcp", "tls") or not at.hostname or text != f"{at.scheme}://{at.netloc}":
-        raise argparse.ArgumentTypeError(f"{text!r} is no address of a scheduler, as tcp://HOST:{PORT} is")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address of a scheduler, as tcp://HOST:{PORT} is")
     return text if at.port else f"{text.rstrip(':')}:{port}"
 
 

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+CHECKOUT = "./sluice"
+"""How messages call the command line, as in a checkout."""
+called = CHECKOUT
+"""How it is called here: messages are printed with this instead."""
+
 
 class LabError(Exception):
     """The lab could not do its work (exit status 3)."""
@@ -15,7 +20,7 @@ class LabError(Exception):
 
     def __str__(self) -> str:
         lines = [self.detail.rstrip()] if self.detail else []
-        lines += [f"sluice: {self.what}", f"   try: {self.next_step}"]
+        lines += [f"sluice: {self.what}", f"   try: {self.next_step.replace(CHECKOUT, called)}"]
         return "\n".join(lines)
 
 

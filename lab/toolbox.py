@@ -41,6 +41,7 @@ WORKSHOP = (
     # checks style
     *("sparse", "clang-format", "shellcheck", "python3-minimal"),
 )
+BACKPORTS = "-backports"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LC_ALL": "C.UTF-8"}
 
 
@@ -74,13 +75,13 @@ def exists() -> bool:
     return _place(PACKAGES).exists()
 
 
-def make(packages: Sequence[str], title: str) -> Path:
+def make(packages: Sequence[str], title: str, suite: str = SUITE) -> Path:
     """The folder of a Debian root with packages, made on first use."""
-    return cache.once(_place(packages), lambda part: _make(part, packages, title))
+    return cache.once(_place(packages, suite), lambda part: _make(part, packages, title, suite))
 
 
-def _place(packages: Sequence[str]) -> Path:
-    return cache.root() / f"toolbox-{cache.key(SUITE, *packages)}"
+def _place(packages: Sequence[str], suite: str = SUITE) -> Path:
+    return cache.root() / f"toolbox-{cache.key(suite, *packages)}"
 
 
 @memo
@@ -191,17 +192,22 @@ def failed(
 
 @memo
 def sources(suite: str = SUITE) -> tuple[str, ...]:
-    """apt source lines for a Debian suite, from the mirrors that the host's own apt uses."""
+    """apt source lines for a Debian suite, from the mirrors that the host's own apt uses.
+
+    Backports have no suite of updates, and come with the suite that they are for.
+    """
     main, security = _mirrors()
     signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
+    if suite.endswith(BACKPORTS):
+        return (*sources(suite.removesuffix(BACKPORTS)), f"deb {signed} {main} {suite} main")
     lines = [f"deb {signed} {main} {suite} main", f"deb {signed} {main} {suite}-updates main"]
     return (*lines, f"deb {signed} {security} {suite}-security main")
 
 
-def bootstrap(packages: Sequence[str], title: str, target: Path, *options: str) -> None:
+def bootstrap(packages: Sequence[str], title: str, target: Path, *options: str, suite: str = SUITE) -> None:
     """Make a Debian root of `packages` as a tar file; needs no root where the host allows user namespaces."""
     args = [_need("mmdebstrap"), "--format=tar", "--dpkgopt=force-unsafe-io", *options]
-    args += [f"--include={','.join(packages)}", SUITE, str(target), *sources()]
+    args += [f"--include={','.join(packages)}", suite.removesuffix(BACKPORTS), str(target), *sources(suite)]
     env = {**os.environ, "SOURCE_DATE_EPOCH": "1767225600"}
     with progress.step(title) as step, _child(args, env) as child:
         output = _follow(child, step)
@@ -218,10 +224,10 @@ def _follow(child: subprocess.Popen[bytes], step: progress.Step) -> bytes:
     return b"".join(lines)
 
 
-def _make(part: Path, packages: Sequence[str], title: str) -> None:
+def _make(part: Path, packages: Sequence[str], title: str, suite: str) -> None:
     tar = part.with_name(part.name + ".tar")
     try:
-        bootstrap(packages, title, tar, "--variant=essential")
+        bootstrap(packages, title, tar, "--variant=essential", suite=suite)
         part.mkdir()
         done = subprocess.run(["tar", "-C", part, "--exclude=./dev/*", "-xf", tar], capture_output=True, check=False)
         if done.returncode:

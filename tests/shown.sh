@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2034  # DEV and Q are for the commands
 # Before the commands of a page: a machine as the pages assume it. The modules are installed as make install does it,
-# ./sluice and iolat are there, and what is not in the guest is a program that does nothing.
+# sluice and iolat are there, also as ./sluice, and what is not in the guest is a program that does nothing.
 . ./lib.sh
 
 installed=/lib/modules/$(uname -r)/updates/sluice
@@ -21,11 +21,12 @@ if [ -e sluice ]; then
 	cat >sluice <<'END'
 #!/bin/sh
 case $1 in
-explain) exec timeout --preserve-status -s INT 21 ./launcher "$@" ;;
+explain) exec timeout --preserve-status -s INT 21 /job/launcher "$@" ;;
 esac
-exec ./launcher "$@"
+exec /job/launcher "$@"
 END
 	chmod +x sluice
+	ln -s "$PWD/sluice" /usr/bin/sluice
 fi
 PATH=/stubs:$PATH
 mkdir /stubs

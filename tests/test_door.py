@@ -153,7 +153,7 @@ def test_installing_leaves_out_what_can_not_be_built(
     told = dict(re.findall(r"^  LEFT    ([\w-]+): (.+)$", said, re.MULTILINE))
     assert told.keys() == left
     assert "a kernel that nobody knows" in told[Path(spoiled).stem.replace("core", "split")]
-    assert "afq" not in left or told["afq"].startswith('it needs "split_')
+    assert "afq" not in left or told["afq"].startswith("it needs split_")
     assert {path.stem for path in (out / "to").rglob("*.ko")} == modules.OBJECTS.keys() - left
 
 

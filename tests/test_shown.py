@@ -32,11 +32,12 @@ TAIL, FEW = 10.0, 30.0
 LABS = ("make ", *(f"./sluice {name}" for name in ("list", "run", "scheduler", "shell", "sweep", "test", "worker")))
 # Commands that are not run here, by how they begin, and why.
 ELSEWHERE = {
-    "apt-get install": "the tests of ./sluice and .ci/run install packages",
+    "apt-get install ./build/deb": "tests/test_packages.py, by dpkg",
+    "apt-get install": "packages of Debian, from the network",
     "./sluice run youngest": "tests/test_guide.py",
-    "make -C bpf install": "tests/test_iolat.py",
+    "make -C bpf install": "packaging/debian/rules builds and installs it the same way, in tests/test_packages.py",
     "jq ": "tests/test_iolat_guest.py",
-    "make install": "tests/test_door.py builds and installs the modules",
+    "make install": "tests/test_door.py, for a kernel of the lab",
     "./sluice wrr": "tests/guest/wrr-command.sh, on a controller with weighted round robin",
     "echo wrr > /sys/block/nvme1n1": "the same",
 }
@@ -158,7 +159,7 @@ def page_job(page: str) -> job.Job:
     files = {**modules.build(kernels.DEFAULT), "shown.sh": (TOP / "tests/shown.sh").read_bytes()}
     if "iolat" in typed:
         files |= iolat.build()
-    if "./sluice" in typed:
+    if "sluice " in typed:
         files["sluice"] = (TOP / "sluice").read_bytes()
         sources = [*(TOP / "lab").iterdir(), *(TOP / "lab/host").iterdir()]
         files |= {str(path.relative_to(TOP)): path.read_bytes() for path in sources if path.is_file()}

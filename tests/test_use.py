@@ -123,8 +123,11 @@ def test_kernels_without_a_module(tmp_path: Path) -> None:
     (problem,) = system.problems(["sluice", "scs-token"], tmp_path)
     assert problem.what == "kernel 6.12.2 has no module for scs-token"
     assert problem.type.startswith("make -C kernel install K=6.12.2")
-    made.write("usr/src/sluice-0.1.0/dkms.conf", "")
-    assert [one.type for one in system.problems(["scs-token"], tmp_path)] == ["dkms autoinstall -k 6.12.2"]
+    made.write("usr/lib/sluice/modules", "")
+    made.write("var/lib/sluice/6.12.2/reason", "apt-get install linux-headers-6.12.2\n")
+    (problem,) = system.problems(["scs-token"], tmp_path)
+    assert problem.what == "kernel 6.12.2 has no module for scs-token: apt-get install linux-headers-6.12.2"
+    assert problem.type == "/usr/lib/sluice/modules 6.12.2"
 
 
 @pytest.mark.parametrize(
@@ -188,10 +191,10 @@ def test_the_kernels_default(tmp_path: Path, queues: int, flags: str, default: s
         ([], "a scheduler and at least one disk are needed"),
         (["/dev/sda", "sluice"], "/dev/sda is a disk, and the scheduler comes first"),
         (["--default", "--persist", "sda"], "--default takes no --set and no --persist"),
-        (["sluice", "sda", "--set", "low_share"], "'low_share' is not TUNABLE=VALUE"),
-        (["sluice", "sda", "--set", "../x=1"], "--set ../x=1 is no knob with a value"),
-        (["sluice", "sda", "--set", "low_share=1\n2"], "is no knob with a value"),
-        (["sluice", "nonesuch"], "nonesuch is no disk or partition"),
+        (["sluice", "sda", "--set", "low_share"], "'low_share' is not KNOB=VALUE"),
+        (["sluice", "sda", "--set", "../x=1"], "--set ../x=1 is not KNOB=VALUE"),
+        (["sluice", "sda", "--set", "low_share=1\n2"], "is not KNOB=VALUE"),
+        (["sluice", "nonesuch"], "nonesuch is not a disk or partition"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

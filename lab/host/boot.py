@@ -79,7 +79,10 @@ def _parse(line: str) -> Rule | None:
 @contextmanager
 def locked(root: Path = Path("/")) -> Iterator[None]:
     """No other process changes the rules meanwhile."""
-    handle = os.open(root / "sys/block", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        handle = os.open(root / "sys/block", os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise LabError(f"/sys/block can't be opened: {error.strerror}", "mount -t sysfs sysfs /sys") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

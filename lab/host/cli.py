@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from lab import errors
 from lab.errors import LabError, UsageError
 from lab.host import wrr
 
@@ -24,11 +25,18 @@ WITH = "sluice with --help: run a command with a rate or deadlines, on this host
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
-    parser = Parser("sluice", description="I/O priorities that mean something.", epilog=WITH, allow_abbrev=False)
-    commands(parser)
-    options = parser.parse_args(args)
+    """Run the installed command line; returns the exit status."""
+    errors.called = "sluice"
+    options = parser().parse_args(args)
     return guarded(lambda: int(options.do(options)))
+
+
+def parser() -> Parser:
+    """The installed command line."""
+    about = "Choose and watch the I/O schedulers of this host's disks."
+    made = Parser("sluice", description=about, epilog=WITH, allow_abbrev=False)
+    commands(made)
+    return made
 
 
 def guarded(action: Callable[[], int], interrupted: str = "interrupted") -> int:
@@ -102,9 +110,25 @@ def _add_bench(there: Commands) -> None:
     about = "what a scheduler does for a database beside a copy, on a disk of this host"
     add = there.add_parser("bench", help=about, epilog=status)
     add.add_argument("device", metavar="DISK", help="sda, /dev/sda, or a partition")
-    add.add_argument("--scheduler", default="sluice", metavar="S", help="beside the disk's own one (sluice)")
-    add.add_argument("--dir", default="", metavar="DIR", help="a folder on the disk; else where most room is")
-    add.add_argument("--seconds", type=_seconds, default=20.0, metavar="N", help="for each of the twelve runs (20)")
+    add.add_argument(
+        "--scheduler",
+        default="sluice",
+        metavar="S",
+        help="the scheduler to compare with the disk's own (default: sluice)",
+    )
+    add.add_argument(
+        "--dir",
+        default="",
+        metavar="DIR",
+        help="a folder on the disk (default: in the file system with most free space)",
+    )
+    add.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=20.0,
+        metavar="N",
+        help="the length of each of the twelve runs (default: 20)",
+    )
     add.add_argument("--json", action="store_true", help="print the runs as data")
     add.set_defaults(do=_bench)
 
@@ -113,7 +137,9 @@ def _add_doctor(there: Commands) -> None:
     status = "exit status: 0 nothing to advise, 1 advice given, 2 usage, 3 the disk could not be read"
     add = there.add_parser("doctor", help="what holds a disk of this host back; changes nothing", epilog=status)
     add.add_argument("device", metavar="DEVICE", help="sda, /dev/sda, or a partition")
-    add.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so long (5)")
+    add.add_argument(
+        "--seconds", type=_seconds, default=5.0, metavar="N", help="watch for so many seconds (default: 5)"
+    )
     add.add_argument("--json", action="store_true", help="print the findings as data")
     add.set_defaults(do=_doctor)
 
@@ -123,8 +149,12 @@ def _add_explain(there: Commands) -> None:
     about = "which process waits for which on a disk with sluice, live"
     add = there.add_parser("explain", help=about, epilog=status)
     add.add_argument("device", metavar="DEVICE", help="sda, /dev/sda, or a partition")
-    add.add_argument("--seconds", type=_seconds, default=2.0, metavar="N", help="between two screens (2)")
-    add.add_argument("--screens", type=count, default=0, metavar="N", help="end after so many, else when interrupted")
+    add.add_argument(
+        "--seconds", type=_seconds, default=2.0, metavar="N", help="seconds between two screens (default: 2)"
+    )
+    add.add_argument(
+        "--screens", type=count, default=0, metavar="N", help="end after so many screens (default: when interrupted)"
+    )
     add.add_argument("--json", action="store_true", help="print each screen as a line of data")
     add.set_defaults(do=_explain)
 
@@ -152,7 +182,7 @@ def _use_choice(options: argparse.Namespace) -> use.Choice:
         raise UsageError(f"{scheduler} is a disk, and the scheduler comes first", example)
     for knob, value in options.set:
         if not re.fullmatch(r"\w+", knob) or not re.fullmatch(r"[\w.+=, -]+", value):
-            raise UsageError(f"--set {knob}={value} is no knob with a value", "./sluice use … --set low_share=10")
+            raise UsageError(f"--set {knob}={value} is not KNOB=VALUE", "./sluice use … --set low_share=10")
     return use.Choice(scheduler, names, dict(options.set), options.persist)
 
 
@@ -190,20 +220,20 @@ def tunable(text: str) -> tuple[str, str]:
     """A knob and its value."""
     name, equals, value = text.partition("=")
     if not (name and equals and value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not TUNABLE=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r} is not KNOB=VALUE")
     return name, value
 
 
 def count(text: str) -> int:
     """A positive number."""
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return int(text)
 
 
 def _seconds(text: str) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", text) or not 0.1 <= float(text) <= 86400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0.1 to 86400")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 86400")
     return float(text)
 
 

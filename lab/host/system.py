@@ -21,6 +21,9 @@ OURS = (*SPLIT_LEVEL, "scs-token", "mq-prio", "cpq", "wrr")
 """The schedulers of Sluice."""
 # The schedulers whose module has another name.
 MODULES = {"scs-token": "split-token"}
+# What the package installs to build modules, and where that leaves why a kernel has none.
+PACKAGED = "usr/lib/sluice/modules"
+REASON = "var/lib/sluice/{kernel}/reason"
 MOK = "var/lib/dkms/mok.pub"
 ENROL = f"mokutil --import /{MOK}   then restart, choose Enroll MOK, and give the password"
 EFI = "sys/firmware/efi/efivars"
@@ -63,8 +66,8 @@ def module(scheduler: str, kernel: str, root: Path) -> Path | None:
 
 def build_line(kernel: str, root: Path) -> str:
     """The line that builds our modules for a kernel."""
-    if any((root / "usr/src").glob("sluice-*/dkms.conf")):
-        return f"dkms autoinstall -k {kernel}"
+    if (root / PACKAGED).exists():
+        return f"/{PACKAGED} {kernel}"
     return f"make -C kernel install K={kernel}   in the sources of Sluice"
 
 
@@ -74,7 +77,9 @@ def problems(wanted: Iterable[str], root: Path) -> Iterator[Problem]:
     for kernel in kernels(root):
         missing = [name for name in ours if not module(name, kernel, root)]
         if missing:
-            yield Problem(f"kernel {kernel} has no module for {', '.join(missing)}", build_line(kernel, root))
+            reason = content(root / REASON.format(kernel=kernel))
+            why = f": {reason}" if reason else ""
+            yield Problem(f"kernel {kernel} has no module for {', '.join(missing)}{why}", build_line(kernel, root))
     yield from secure_boot(ours, root)
     yield from _tuned(ours, root)
     yield from _other_rules(ours, root)
