@@ -41,7 +41,10 @@ compiled()
 			good="$good $module"
 			continue
 		fi
-		MODULES=$module "$@" >"$log" 2>&1 || :
+		if MODULES=$module "$@" >"$log" 2>&1 || [ -e "$(object "$module")" ]; then
+			good="$good $module" # it was not its own fault
+			continue
+		fi
 		leave "$module" "$(sed -n 's/.*error: //p' "$log" | head -n 1 | grep . || echo "see $log")"
 	done
 }

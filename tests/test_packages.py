@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,13 +32,12 @@ FLAVOURS = {
     "trixie-backports": ("amd64", "cloud-amd64", "rt-amd64"),
 }
 KILLS = 20
-# Of these the first ones have headers, so that modules are built.
+# Of these the last ones have headers, so that modules are built.
 KILLS_BUILDING = 5
-# A build takes so long on a slow host, else dpkg alone.
-BUILD_S, UNPACK_S = 40.0, 2.0
 # All but what dpkg and depmod remember of what was there.
-FILES = r"""find /etc /lib/modules/ /usr /var /boot -xdev -type f ! -path '/var/lib/dpkg/*' ! -path '/var/log/*' \
-    ! -path '/var/cache/*' ! -name 'modules.*' -print0 | sort -z | xargs -0 md5sum"""
+AWAY = " ".join(f"! -path '{path}'" for path in ("/var/lib/dpkg/*", "/var/log/*", "/var/cache/*", "*/modules.*"))
+FOUND = f"find /etc /usr /var /boot {AWAY}"
+FILES = f"{FOUND} -printf '%y %p %l\\n' | sort; {FOUND} -type f -print0 | sort -z | xargs -0 md5sum"
 KERNELS = "ls /lib/modules"
 OURS = "find /lib/modules/ -path '*/updates/dkms/*' -printf '%P\n'"
 AUDIT = "dpkg --audit; dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | grep -v '^ii' || :"
@@ -53,7 +53,7 @@ class Host:
 
     def __init__(self, suite: str, folder: Path) -> None:
         self.suite = suite
-        # A suite of backports has its kernels only for those who name it.
+        # apt takes a package of backports only where the suite is named.
         of = f"/{suite}" if suite.endswith(toolbox.BACKPORTS) else ""
         packages = [
             *HOST,
@@ -172,6 +172,35 @@ def test_a_kernel_that_can_not_be_served_is_skipped(host: Host, spoil: str, reas
 
 
 @pytest.mark.full
+@newest
+def test_what_another_run_left_does_not_last(host: Host) -> None:
+    """Modules of an earlier build go with it; broken records of DKMS or a folder that is a file are no obstacle."""
+    kernel, before = host.run(KERNELS).strip(), host.run(FILES)
+    host.run(INSTALL)
+    scripts = "/var/lib/dpkg/info/sluice-dkms"
+    host.run(f"{scripts}.prerm upgrade 9; {scripts}.postinst abort-upgrade 9")
+    assert "sluice.ko" in host.run(OURS)
+    host.run("mv /usr/src/linux-headers-* /var/tmp")
+    hook = f"/etc/kernel/postinst.d/sluice-dkms {kernel}"
+    assert f"no modules for kernel {kernel}: apt-get install linux-headers-{kernel}" in host.run(hook)
+    assert host.run(OURS) == ""
+    host.run("mv /var/tmp/linux-headers-* /usr/src; rm -rf /var/lib/sluice; touch /var/lib/sluice")
+    assert f"the modules for kernel {kernel} could not be installed" in host.run(hook)
+    host.run(f"rm /var/lib/sluice; mkdir -p /var/lib/dkms/sluice/{__version__}")
+    host.run(REMOVE)
+    assert host.run(FILES) == before
+
+
+@pytest.mark.full
+@newest
+def test_rules_of_the_administrator_outlast_a_removal(host: Host) -> None:
+    rules = "/etc/udev/rules.d/70-sluice.rules"
+    host.run("mv /usr/src/linux-headers-* /var/tmp")
+    host.run(f"{INSTALL}; mkdir -p /etc/udev/rules.d; echo 'KERNEL==\"sda\"' >{rules}; dpkg -r sluice; cat {rules}")
+    host.run(f"{REMOVE}; [ ! -e {rules} ]")
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("host", ["trixie-backports"], indirect=True)
 def test_a_newer_kernel_gets_what_can_be_built_for_it(host: Host) -> None:
     """Each module is there, or its reason is said. What doesn't hook the file systems is there."""
@@ -191,18 +220,30 @@ def test_an_interrupted_installation_can_be_finished(host: Host) -> None:
     """dpkg is killed at any moment, as by a power cut; afterwards it goes on, and nothing is half configured."""
     chance = random.Random(host.suite)
     before = host.run(FILES)
+    took_s = {True: duration(host)}
     host.run("mkdir /var/tmp/kept; mv /usr/src/linux-headers-* /var/tmp/kept")
+    took_s[False] = duration(host)
     for kill in range(KILLS):
+        building = kill >= KILLS - KILLS_BUILDING
         if kill == KILLS - KILLS_BUILDING:
             host.run("mv /var/tmp/kept/* /usr/src; rmdir /var/tmp/kept")
-        after = chance.uniform(0.0, UNPACK_S if kill < KILLS - KILLS_BUILDING else BUILD_S)
+        after = chance.uniform(0.0, took_s[building])
         host.run(f"timeout -s KILL {after:.2f} {INSTALL} || :")
         host.run(f"dpkg --configure -a; {INSTALL}")
         assert host.run(AUDIT) == "", f"killed after {after:.2f} s"
-        assert bool(host.run(OURS)) == (kill >= KILLS - KILLS_BUILDING)
+        assert bool(host.run(OURS)) == building
         host.run(f"timeout -s KILL {chance.uniform(0.0, 1.0):.2f} {REMOVE} || :")
-        host.run(f"{REMOVE} || dpkg --configure -a && {REMOVE}")
+        host.run(f"{REMOVE} || {{ dpkg --configure -a && {REMOVE}; }}")
     assert host.run(FILES) == before
+
+
+def duration(host: Host) -> float:
+    """Seconds of an installation, which is removed again."""
+    begun = time.monotonic()
+    host.run(INSTALL)
+    took_s = time.monotonic() - begun
+    host.run(REMOVE)
+    return took_s
 
 
 def test_the_hooks_are_named_as_debian_calls_them() -> None:
