@@ -16,8 +16,8 @@ refuses() {
 }
 
 disk ssd
-refuses 2 "no block device" ./iolat -d nothing
-refuses 2 "no block device" ./iolat -d /dev/null
+refuses 2 "not a block device" ./iolat -d nothing
+refuses 2 "not a block device" ./iolat -d /dev/null
 refuses 2 "above 0" ./iolat 0
 refuses 2 "above 0" ./iolat -- -1
 refuses 2 "above 0" ./iolat 1x
@@ -29,7 +29,7 @@ refuses 2 "no option --tgid" ./iolat --tgid 1
 refuses 2 "no operation" ./iolat --op fly
 refuses 2 "no class" ./iolat --class high
 refuses 2 "no grouping" ./iolat --by name
-refuses 2 "no cgroup" ./iolat -g /tmp
+refuses 2 "not a cgroup" ./iolat -g /tmp
 mkdir /sys/fs/cgroup/shop
 refuses 2 "no io controller" ./iolat -g /sys/fs/cgroup/shop
 echo +io >/sys/fs/cgroup/cgroup.subtree_control

@@ -107,7 +107,7 @@ wait || true
 # Deadlines, together; refused values change nothing. Without CAP_SYS_NICE no shorter ones are accepted.
 scheduler split-deadline
 refused 2 "--fsync-deadline 99us: not a time from 100us to 60s" "--fsync-deadline 5ms" --fsync-deadline 99us -- true
-refused 2 "--read-deadline 1m: no time" "--read-deadline 5ms" --read-deadline 1m -- true
+refused 2 "--read-deadline 1m: not a time" "--read-deadline 5ms" --read-deadline 1m -- true
 # shellcheck disable=SC2016
 got=$(./with.sh --read-deadline 0.5ms --fsync-deadline 2s -- sh -c 'cat "/sys/fs/cgroup/sluice-$$/io.sluice.deadline"')
 [ "$got" = "read=500 fsync=2000000" ] || fail "deadlines are $got"

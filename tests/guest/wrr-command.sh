@@ -81,7 +81,7 @@ grep -q "only root" /tmp/said || fail "$(cat /tmp/said)"
 expect 0 "is with nvme-wrr, disks: nvme0n1" bind
 expect 0 "nvme0: is with nvme-wrr" bind -c "$DEV"
 expect 0 "weights: high 64, medium 32, low 8; burst 1" status
-expect 2 "is no weight from 1 to 256" weights 1 2 257
+expect 2 "is not a weight from 1 to 256" weights 1 2 257
 expect 2 "following arguments are required: LOW" weights 1 2
 expect 0 "nvme0: high 5, medium 3, low 1" weights 5 3 1
 [ "$(cat $WRR/weights)" = "5 3 1" ] || fail "weights are $(cat $WRR/weights)"
