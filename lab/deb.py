@@ -28,13 +28,15 @@ cp ../*.deb /tmp/out
 def build(out: Path) -> list[Path]:
     """Build the packages into a folder; their paths. SetupFailed, with the last lines, also if lintian objects."""
     out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("sluice*.deb"):
+        old.unlink()
     with progress.step("Debian packages"), cache.scratch() as work:
         for name in ("kernel", "bpf", "man", "packaging", "lab/__init__.py", "lab/errors.py", "lab/host", "COPYING"):
             copy(TOP / name, work / "in" / name)
         ro = {"/tmp/in": work / "in", "/tmp/kernel": kernels.get(kernels.DEFAULT).root}
         box = toolbox.Sandbox(ro=ro, rw={"/tmp/out": out.resolve()}, root=root())
         toolbox.run(["sh", "-euc", BUILD], box, env={"BTF": "/tmp/kernel/vmlinux"})
-    return sorted(out.glob("*.deb"))
+    return sorted(out.glob("sluice*.deb"))
 
 
 def root() -> Path:
