@@ -709,7 +709,7 @@ int BPF_PROG(bio_remap, struct bio *bio, dev_t from)
 SEC("tp_btf/block_split")
 int BPF_PROG(bio_split, struct bio *bio)
 {
-	__u32 origin = find((__u64)bio->bi_private + to_id(bio)), place;
+	__u32 origin = find((__u64)BPF_CORE_READ(bio, bi_private) + to_id(bio)), place;
 	struct iolat_io *io;
 
 	if (origin == IOS)

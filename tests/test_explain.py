@@ -80,7 +80,7 @@ FILES = {
     "sys/kernel/debug/block/sda/sched/state": "rank queued issued oldest_ns max_wait_ns limit mib_ns\n"
     + "".join(f"{rank} {int(rank == 12)} 0 0 0 1 0\n" for rank in range(17))
     + "turns 9 issued 0 cost_ns 1 stay_ns 1\n",
-    "sys/kernel/debug/block/sda/sched/writeback": "later 3\npieces 1\n",
+    "sys/kernel/debug/block/sda/sched/writeback": "deferred 3\npieces 1\n",
     "sys/kernel/debug/split/held": """sda write pid=301 comm=a copy ms=250 reason=dirty
 sda write pid=300 comm=a copy ms=40 reason=order
 sdb write pid=100 comm=a copy ms=1 reason=rank

@@ -172,7 +172,7 @@ CPQ = (
         "false",
         f"cpq-writes: {HANGS}",
     ),
-    ("adapts-below-the-sweep", "#define CPQ_PATIENCE 4", "#define CPQ_PATIENCE 2", "cpq-adaptive"),
+    ("adapts-below-the-sweep", "#define CPQ_EXPIRE_MEANS 4", "#define CPQ_EXPIRE_MEANS 2", "cpq-adaptive"),
     ("adapts-on-a-seeking-disk", " || !blk_queue_nonrot(cpq->q)", "", "cpq-adaptive"),
 )
 FAIR = (
@@ -249,14 +249,14 @@ AFQ = (
 SLUICE = (
     (
         "share-ignored",
-        "return sluice->rank[rank].next_ns > ktime_get_ns() && slu_above(sluice, rank);",
+        "return sluice->rank[rank].next_ns > ktime_get_ns() && slu_busy_above(sluice, rank);",
         "return false;",
         "sluice-calls: FAIL: held are",
     ),
     ("low-ranks-equal", "while (--above && period", "while (false && period", "sluice-calls: FAIL: best effort 7 has"),
     (
         "limit-ignored",
-        'client->bursts && slu_dirties(call) ? "dirty" : NULL;',
+        'client->over_limit && slu_dirties(call) ? "dirty" : NULL;',
         "NULL;",
         "sluice-calls: FAIL: the first commit|files were made beside",
     ),
@@ -268,7 +268,7 @@ SLUICE = (
     ),
     (
         "killed-stay",
-        "\t\tslu_unlist(sluice, &sluice->client[call->account->id], call);\n",
+        "\t\tslu_remove_call(sluice, &sluice->client[call->account->id], call);\n",
         "",
         "sluice-calls: unable to|a killed process has a held call",
     ),
@@ -292,7 +292,7 @@ SLUICE = (
         "\t\tsectors /= 2;\n\treturn SLU_PIECE_MOST;\n",
         "sluice-pieces: FAIL: a drive of 30 MB/s gets",
     ),
-    ("pieces-as-large", "\t\tnow = min(now, slu_piece(sluice));\n", "\t\t;\n", "sluice-pieces"),
+    ("pieces-as-large", "\t\tnow = min(now, slu_piece_sectors(sluice));\n", "\t\t;\n", "sluice-pieces"),
     (
         "no-room-again",
         "min(room, slu_most_room(sluice, below))",
@@ -307,7 +307,7 @@ SLUICE = (
     ),
     (
         "light-while-alone",
-        " && slu_is_beside(sluice, client) &&\n",
+        " && slu_has_competitors(sluice, client) &&\n",
         " &&\n",
         "sluice-equal: FAIL: after another process a reader that is alone",
     ),
@@ -325,17 +325,17 @@ SLUICE = (
     ),
     (
         "never-quiet",
-        "sluice->worked >= SLU_WORKS && ",
+        "sluice->light_ticks >= SLU_LIGHT_TICKS && ",
         "false && ",
         "sluice-equal: FAIL: beside a copy a start does",
     ),
     (
         "always-quiet",
-        "\tsluice->loud = sluice->quiet >= SLU_QUIET_TICKS * SLU_LOUD_TICKS;\n",
+        "\tsluice->exclusive_spent = sluice->exclusive >= SLU_EXCLUSIVE_TICKS * SLU_SHARED_TICKS;\n",
         "",
         "sluice-equal: FAIL: beside a start the copy has",
     ),
-    ("copy-at-once", "slu_light_beside(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy the p99"),
+    ("copy-at-once", "slu_has_light_peer(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy the p99"),
     (
         "heirs-unnamed",
         "other->rank < (waiter ? waiter->rank : rank)",
@@ -409,7 +409,7 @@ DEADLINE = (
     ("throttled-too", "\tsluice_disable_wbt(q, eq);\n", "", "deadline-knobs"),
     ("log-waits", "\tif (split_is_log(rq) ||", "\tif (", "deadline-fsync"),
     ("swap-waits", " || rq->cmd_flags & REQ_SWAP) {", ") {", "deadline-memory: FAIL: swap-out is the last"),
-    ("dirt-unseen", "\t\tsplit_dirt(call, DL_PAGES, &dirt);", "\t\t;", "deadline-memory"),
+    ("dirt-unseen", "\t\tsplit_count_dirt(call, DL_PAGES, &dirt);", "\t\t;", "deadline-memory"),
     ("handle-waits", "\tif (dl_is_awaited(dl, rq)) {", "\tif (false) {", "deadline-fsync"),
     ("dirty-ignored", "hold = costs && dl_is_too_dirty", "hold = false && dl_is_too_dirty", "deadline-writeback"),
     ("nobody-owns-it", "\t.elevator_owner = THIS_MODULE,\n", "", "elevator-switch: unable to handle page fault"),
@@ -608,7 +608,7 @@ CAUSE = (
     ("place-kept", "\tcause_places[cgroup->place] = NULL;\n", "", "token-knobs"),
     (
         "any-deadline",
-        "if (us && !capable && us < cause_deadline(css->parent, which, 0))",
+        "if (us && !capable && us < cause_longest_deadline(css->parent, which, 0))",
         "if (false)",
         "deadline-knobs",
     ),

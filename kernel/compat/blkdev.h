@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What a block driver needs and kernels do differently: how a disk's limits are
- * stated, timers, and which file system a block device belongs to.
+ * stated, and timers.
  */
 #ifndef SLUICE_COMPAT_BLKDEV_H
 #define SLUICE_COMPAT_BLKDEV_H
@@ -91,24 +91,5 @@ static inline struct gendisk *sluice_alloc_disk(struct blk_mq_tag_set *set,
 	return disk;
 }
 #endif
-
-/**
- * sluice_bdev_super() - the file system that a block device is mounted as
- * @bdev: the device, which stays mounted meanwhile, if it is
- *
- * It has bd_super until 6.5 (4ae0b00bd2ba "fs: remove ->bd_super"), and a holder
- * that tells its file system from 6.6 on (aca740cecbe5 "fs: open block device after
- * superblock creation").
- *
- * Return: the super block, or NULL.
- */
-static inline struct super_block *sluice_bdev_super(const struct block_device *bdev)
-{
-#ifdef SLUICE_HAS_BD_SUPER
-	return READ_ONCE(bdev->bd_super);
-#else
-	return READ_ONCE(bdev->bd_holder_ops) == &fs_holder_ops ? READ_ONCE(bdev->bd_holder) : NULL;
-#endif
-}
 
 #endif

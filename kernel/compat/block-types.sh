@@ -230,6 +230,16 @@ features()
 	if grep -q 'bd_super;' "$blk_types"; then
 		echo "#define SLUICE_HAS_BD_SUPER 1"
 	fi
+	if grep -q 'fs_holder_ops;' "$blkdev"; then
+		echo "#define SLUICE_HAS_FS_HOLDER_OPS 1"
+	fi
+	if grep -q ' filemap_fdatawrite_wbc(' "$work/functions"; then
+		echo "#define SLUICE_HAS_FDATAWRITE_WBC 1"
+	fi
+	workqueue=$(public_header linux/workqueue.h)
+	if grep -q 'system_dfl_wq;' "$workqueue"; then
+		echo "#define SLUICE_HAS_DFL_WQ 1"
+	fi
 	shallow_depth
 }
 

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* High-resolution timers, set up alike on all kernels. */
+/* High-resolution timers and work queues, alike on all kernels. */
 #ifndef SLUICE_TIMER_H
 #define SLUICE_TIMER_H
 
 #include <linux/hrtimer.h>
+#include <linux/workqueue.h>
 
 #include "features.h"
+
+/* The unbound queue's name since 6.17; 7.x warns of the old one. */
+#ifndef SLUICE_HAS_DFL_WQ
+#define system_dfl_wq system_unbound_wq
+#endif
 
 /**
  * sluice_hrtimer_setup() - prepare a timer before its first use

@@ -135,7 +135,7 @@ static void cause_cgroup_free(struct blkcg_policy_data *cpd)
 
 static struct blkcg_policy cause_policy;
 
-static struct cause_cgroup *cause_cgroup(struct cgroup_subsys_state *css)
+static struct cause_cgroup *cause_cgroup_of(struct cgroup_subsys_state *css)
 {
 	struct blkcg *blkcg = container_of(css, struct blkcg, css);
 
@@ -144,7 +144,7 @@ static struct cause_cgroup *cause_cgroup(struct cgroup_subsys_state *css)
 
 static int cause_weight_show(struct seq_file *m, void *unused)
 {
-	unsigned int weight = READ_ONCE(cause_cgroup(seq_css(m))->weight);
+	unsigned int weight = READ_ONCE(cause_cgroup_of(seq_css(m))->weight);
 
 	if (weight)
 		seq_printf(m, "%u\n", weight);
@@ -166,13 +166,13 @@ static ssize_t cause_weight_write(struct kernfs_open_file *of, char *text, size_
 		if (!weight || weight > CAUSE_WEIGHT_MAX)
 			return -ERANGE;
 	}
-	cause_set(&cause_cgroup(of_css(of))->weight, weight);
+	cause_set(&cause_cgroup_of(of_css(of))->weight, weight);
 	return size;
 }
 
 static int cause_rate_show(struct seq_file *m, void *unused)
 {
-	u64 rate = READ_ONCE(cause_cgroup(seq_css(m))->rate);
+	u64 rate = READ_ONCE(cause_cgroup_of(seq_css(m))->rate);
 
 	if (rate)
 		seq_printf(m, "%llu\n", rate);
@@ -215,12 +215,12 @@ static ssize_t cause_rate_write(struct kernfs_open_file *of, char *text, size_t 
 		if (rate < CAUSE_RATE_MIN || rate > CAUSE_RATE_MAX)
 			return -ERANGE;
 	}
-	return cause_set_rate(cause_cgroup(of_css(of)), rate, cause_delegate(of->file)) ?: size;
+	return cause_set_rate(cause_cgroup_of(of_css(of)), rate, cause_delegate(of->file)) ?: size;
 }
 
 static int cause_deadline_show(struct seq_file *m, void *unused)
 {
-	const struct cause_cgroup *cgroup = cause_cgroup(seq_css(m));
+	const struct cause_cgroup *cgroup = cause_cgroup_of(seq_css(m));
 	unsigned int i;
 
 	for (i = 0; i < CAUSE_DEADLINES; i++) {
@@ -273,7 +273,7 @@ static ssize_t cause_deadline_write(struct kernfs_open_file *of, char *text, siz
 		which = cause_parse_deadline(word, &us);
 		if (which < 0)
 			return which;
-		if (us && !capable && us < cause_deadline(css->parent, which, 0))
+		if (us && !capable && us < cause_longest_deadline(css->parent, which, 0))
 			return -EPERM;
 		deadline[which] = us | (us && capable ? CAUSE_CAPABLE : 0);
 		given |= BIT(which);
@@ -282,7 +282,7 @@ static ssize_t cause_deadline_write(struct kernfs_open_file *of, char *text, siz
 		return -EINVAL;
 	for (i = 0; i < CAUSE_DEADLINES; i++)
 		if (given & BIT(i))
-			cause_set(&cause_cgroup(css)->deadline[i], deadline[i]);
+			cause_set(&cause_cgroup_of(css)->deadline[i], deadline[i]);
 	return size;
 }
 
@@ -316,7 +316,7 @@ static struct blkcg_policy cause_policy = {
 
 static u64 cause_cgroup_name(struct cgroup_subsys_state *css)
 {
-	unsigned int weight = READ_ONCE(cause_cgroup(css)->weight) ?: CAUSE_WEIGHT;
+	unsigned int weight = READ_ONCE(cause_cgroup_of(css)->weight) ?: CAUSE_WEIGHT;
 
 	return CAUSE_CGROUP | cgroup_id(css->cgroup) << CAUSE_WEIGHT_BITS | weight;
 }
@@ -331,7 +331,7 @@ static bool cause_has_setting(const struct cause_cgroup *cgroup)
 static struct cgroup_subsys_state *cause_nearest(struct cgroup_subsys_state *css)
 {
 	for (; css && css->parent; css = css->parent)
-		if (cause_has_setting(cause_cgroup(css)))
+		if (cause_has_setting(cause_cgroup_of(css)))
 			return css;
 	return NULL;
 }
@@ -351,7 +351,7 @@ u64 cause_of_css(struct cgroup_subsys_state *css)
 EXPORT_SYMBOL_GPL(cause_of_css);
 
 /**
- * cause_meet() - the current task's cause, and its cgroup
+ * cause_of_current() - the current task's cause, and its cgroup
  * @css: becomes the cgroup, of the io controller, for as long as RCU lasts; NULL if the cause is a
  *	 thread group
  *
@@ -359,12 +359,12 @@ EXPORT_SYMBOL_GPL(cause_of_css);
  *
  * Return: what cause_of_task() returns.
  */
-u64 cause_meet(struct cgroup_subsys_state **css)
+u64 cause_of_current(struct cgroup_subsys_state **css)
 {
 	*css = cause_nearest(task_css(current, io_cgrp_id));
 	return *css ? cause_cgroup_name(*css) : cause_of_thread_group();
 }
-EXPORT_SYMBOL_GPL(cause_meet);
+EXPORT_SYMBOL_GPL(cause_of_current);
 
 /* cause_of_task() where some cgroup has a setting. */
 u64 cause_of_cgroup(void)
@@ -373,7 +373,7 @@ u64 cause_of_cgroup(void)
 	u64 name;
 
 	rcu_read_lock();
-	name = cause_meet(&css);
+	name = cause_of_current(&css);
 	rcu_read_unlock();
 	return name;
 }
@@ -393,7 +393,7 @@ bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limi
 	const struct cause_cgroup *cgroup;
 
 	for (; *css && (*css)->parent; *css = (*css)->parent) {
-		cgroup = cause_cgroup(*css);
+		cgroup = cause_cgroup_of(*css);
 		/* Pairs with cause_set_rate(). */
 		limit->rate = smp_load_acquire(&cgroup->rate);
 		if (!limit->rate)
@@ -417,7 +417,7 @@ EXPORT_SYMBOL_GPL(cause_next_limit);
 u64 cause_limited(struct cgroup_subsys_state **css, bool *delegated)
 {
 	for (; *css && (*css)->parent; *css = (*css)->parent) {
-		const struct cause_cgroup *cgroup = cause_cgroup(*css);
+		const struct cause_cgroup *cgroup = cause_cgroup_of(*css);
 
 		/* Pairs with cause_set_rate(). */
 		if (!smp_load_acquire(&cgroup->rate))
@@ -451,20 +451,20 @@ bool cause_has_limit(unsigned int place, u64 cgroup)
 EXPORT_SYMBOL_GPL(cause_has_limit);
 
 /**
- * cause_deadline() - how long a cgroup's I/O may take
+ * cause_longest_deadline() - how long a cgroup's I/O may take
  * @css: with a reference or under RCU; NULL: the cause has no cgroup
  * @what: reads or fsyncs
  * @otherwise: the default where no cgroup has a deadline, microseconds
  *
  * In any context.  Return: microseconds.
  */
-unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
-			    unsigned int otherwise)
+unsigned int cause_longest_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
+				    unsigned int otherwise)
 {
 	unsigned int deadline, longest = 0;
 
 	while (css && css->parent) {
-		deadline = READ_ONCE(cause_cgroup(css)->deadline[what]);
+		deadline = READ_ONCE(cause_cgroup_of(css)->deadline[what]);
 		longest = max(longest, deadline & ~CAUSE_CAPABLE);
 		if (deadline & CAUSE_CAPABLE)
 			return longest;
@@ -472,7 +472,7 @@ unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline
 	}
 	return max(longest, otherwise);
 }
-EXPORT_SYMBOL_GPL(cause_deadline);
+EXPORT_SYMBOL_GPL(cause_longest_deadline);
 
 static int __init cause_init(void)
 {
@@ -498,4 +498,4 @@ module_exit(cause_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Causes of I/O, with their weights, rates and deadlines");
+MODULE_DESCRIPTION("Causes of I/O: weights, rates and deadlines of cgroups and processes");

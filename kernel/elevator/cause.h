@@ -65,12 +65,12 @@ struct cause_limit {
 
 u64 cause_of_css(struct cgroup_subsys_state *css);
 u64 cause_of_cgroup(void);
-u64 cause_meet(struct cgroup_subsys_state **css);
+u64 cause_of_current(struct cgroup_subsys_state **css);
 bool cause_next_limit(struct cgroup_subsys_state **css, struct cause_limit *limit);
 bool cause_has_limit(unsigned int place, u64 cgroup);
 u64 cause_limited(struct cgroup_subsys_state **css, bool *delegated);
-unsigned int cause_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
-			    unsigned int otherwise);
+unsigned int cause_longest_deadline(struct cgroup_subsys_state *css, enum cause_deadline what,
+				    unsigned int otherwise);
 
 /*
  * A process with a reused number is another cause: its start time differs.  The leader stays as

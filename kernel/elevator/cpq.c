@@ -109,7 +109,7 @@
  * that no stream monopolises reaches every request within twice the mean.  A smaller value would
  * only break up the sweep, for a longer tail.
  */
-#define CPQ_PATIENCE 4
+#define CPQ_EXPIRE_MEANS 4
 
 /* A larger batch is no better than emptying the queue. */
 #define CPQ_BATCH_MAX 1024
@@ -300,7 +300,7 @@ static enum rq_class cpq_class(unsigned int index)
 	return index < 2 ? RQ_RT : index % 2 ? RQ_IDLE : RQ_BE;
 }
 
-static enum cpq_group cpq_group(unsigned int index)
+static enum cpq_group cpq_group_of(unsigned int index)
 {
 	return index < 2 ? index : index / 4;
 }
@@ -343,7 +343,7 @@ static bool cpq_listed(const struct cpq_background *list, struct bio *bio)
 static struct cpq_queue *cpq_queue_for(struct cpq_data *cpq, unsigned int ioprio, struct bio *bio)
 {
 	const struct cpq_background *list = cpq->background;
-	enum rq_class class = rq_class(ioprio);
+	enum rq_class class = rq_class_of(ioprio);
 	bool back = (class == RQ_IDLE && list->idle) || cpq_listed(list, bio);
 
 	lockdep_assert_held(&cpq->lock);
@@ -527,23 +527,23 @@ static struct request *cpq_oldest(const struct rq_set *set)
 
 /*
  * How long a request may wait, in jiffies.  With adaptive_expire, and on a device without seeks,
- * that is CPQ_PATIENCE times the mean wait, if that is less than the knob: so no stream
+ * that is CPQ_EXPIRE_MEANS times the mean wait, if that is less than the knob: so no stream
  * monopolises the sweep.  Two jiffies are added, since the arrival and now are both rounded.  On
  * a disk that seeks the knob applies: deadlines there undo the order of the sweep.
  */
-static unsigned long cpq_patience(const struct cpq_data *cpq, unsigned int dir)
+static unsigned long cpq_expire(const struct cpq_data *cpq, unsigned int dir)
 {
 	unsigned int ms = READ_ONCE(*(dir == READ ? &cpq->read_expire : &cpq->write_expire));
 	unsigned long fixed = msecs_to_jiffies(ms);
 
 	if (!READ_ONCE(cpq->adaptive_expire) || !blk_queue_nonrot(cpq->q))
 		return fixed;
-	return min(fixed, (CPQ_PATIENCE * cpq->waited[dir] >> CPQ_MEAN_SHIFT) + 2);
+	return min(fixed, (CPQ_EXPIRE_MEANS * cpq->waited[dir] >> CPQ_MEAN_SHIFT) + 2);
 }
 
 static bool cpq_expired(const struct cpq_data *cpq, const struct request *rq, unsigned int dir)
 {
-	return time_after_eq(jiffies, rq_came(rq) + cpq_patience(cpq, dir));
+	return time_after_eq(jiffies, rq_came(rq) + cpq_expire(cpq, dir));
 }
 
 /* Reads; writes after writes_starved batches of reads during which writes waited. */
@@ -667,9 +667,9 @@ static struct request *cpq_issue(struct cpq_data *cpq, struct request *rq, enum 
 	struct cpq_queue *queue = cpq_queue_of(rq);
 	unsigned int i = queue - cpq->queue;
 
-	trace_cpq_dispatch(READ_ONCE(cpq->cpq_log), rq, cpq_class(i), cpq_group(i), why);
-	if (cpq_competing(cpq) && !cpq_group_inside(cpq, cpq_group(i)))
-		cpq->busy_ns[cpq_group(i)] = ktime_get_ns();
+	trace_cpq_dispatch(READ_ONCE(cpq->cpq_log), rq, cpq_class(i), cpq_group_of(i), why);
+	if (cpq_competing(cpq) && !cpq_group_inside(cpq, cpq_group_of(i)))
+		cpq->busy_ns[cpq_group_of(i)] = ktime_get_ns();
 	queue->pos[rq_data_dir(rq)] = blk_rq_pos(rq) + blk_rq_sectors(rq);
 	queue->served++;
 	if (READ_ONCE(cpq->adaptive_expire))
@@ -967,7 +967,7 @@ static void cpq_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 /* Charges the time that the device spent on a request of @index. */
 static void cpq_charge(struct cpq_data *cpq, unsigned int index, u64 now)
 {
-	enum cpq_group group = cpq_group(index);
+	enum cpq_group group = cpq_group_of(index);
 	u64 from = max(cpq->last_done_ns, cpq->busy_ns[group]);
 	u64 spent = now > from ? now - from : 0;
 
@@ -1370,5 +1370,5 @@ module_exit(cpq_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Classes, groups, deadlines and a sweep");
+MODULE_DESCRIPTION("I/O scheduler: priority classes, groups, deadlines and fair shares");
 MODULE_ALIAS("cpq-iosched");

@@ -95,5 +95,5 @@ module_exit(mqp_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("I/O priorities that hold");
+MODULE_DESCRIPTION("I/O scheduler: strict I/O priorities with a minimum share for each");
 MODULE_ALIAS("mq-prio-iosched");

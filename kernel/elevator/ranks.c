@@ -1395,4 +1395,4 @@ EXPORT_SYMBOL_GPL(ranks_state_show);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Ranks of I/O priority, for elevators");
+MODULE_DESCRIPTION("Order of requests by I/O priority, for I/O schedulers");

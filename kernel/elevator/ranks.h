@@ -220,7 +220,7 @@ static inline unsigned int ranks_queued(const struct ranks *ranks, unsigned int 
 /* The rank of an I/O priority. */
 static inline unsigned int rank_of_ioprio(unsigned int ioprio)
 {
-	enum rq_class class = rq_class(ioprio);
+	enum rq_class class = rq_class_of(ioprio);
 
 	return class == RQ_IDLE ? RANK_IDLE : class * RANK_BE + rq_level(ioprio);
 }

@@ -133,7 +133,7 @@ bool rq_collects(struct request *rq);
 enum rq_class { RQ_RT, RQ_BE, RQ_IDLE, RQ_CLASSES };
 
 /* Class NONE, of a task without an I/O priority, counts as best effort. */
-static inline enum rq_class rq_class(unsigned int ioprio)
+static inline enum rq_class rq_class_of(unsigned int ioprio)
 {
 	switch (IOPRIO_PRIO_CLASS(ioprio)) {
 	case IOPRIO_CLASS_RT:

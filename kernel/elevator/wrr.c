@@ -78,7 +78,7 @@ static void wrr_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 /* Of the tags, what a task's class may take. */
 static unsigned int wrr_part(unsigned int ioprio)
 {
-	switch (rq_class(ioprio)) {
+	switch (rq_class_of(ioprio)) {
 	case RQ_RT:
 		return WRR_PARTS;
 	case RQ_IDLE:
@@ -168,5 +168,5 @@ module_exit(wrr_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Keeps tags back for the higher classes, and leaves the order to the drive");
+MODULE_DESCRIPTION("I/O scheduler: tags by priority class, for NVMe weighted round robin");
 MODULE_ALIAS("wrr-iosched");

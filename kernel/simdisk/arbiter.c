@@ -111,7 +111,7 @@ static unsigned int arbiter_with_credit(struct arbiter *arb)
 }
 
 /* Rules 2 to 5: the level that is fetched from; some queue has commands. */
-static unsigned int arbiter_level(struct arbiter *arb)
+static unsigned int arbiter_next_level(struct arbiter *arb)
 {
 	unsigned int level;
 
@@ -127,7 +127,7 @@ static unsigned int arbiter_level(struct arbiter *arb)
 
 static struct arbiter_queue arbiter_weighted(struct arbiter *arb)
 {
-	struct arbiter_queue queue = { .level = arbiter_level(arb) };
+	struct arbiter_queue queue = { .level = arbiter_next_level(arb) };
 
 	queue.index = arbiter_busy_from(arb, queue.level, arb->next[queue.level]);
 	arb->next[queue.level] = (queue.index + 1) % ARBITER_QUEUES;

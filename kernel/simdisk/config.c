@@ -484,5 +484,5 @@ static void __exit config_exit(void)
 module_init(config_init);
 module_exit(config_exit);
 
-MODULE_DESCRIPTION("Simulated disks");
+MODULE_DESCRIPTION("Simulated disks: SSD and hard disk models");
 MODULE_LICENSE("GPL");

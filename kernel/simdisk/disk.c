@@ -54,7 +54,7 @@ struct disk_cmd {
 	unsigned int tries;
 };
 
-static struct disk_cmd *disk_cmd(struct model_cmd *cmd)
+static struct disk_cmd *disk_cmd_of(struct model_cmd *cmd)
 {
 	return container_of(cmd, struct disk_cmd, cmd);
 }
@@ -169,7 +169,7 @@ static void disk_run(struct disk *disk, struct list_head *done)
 	lockdep_assert_held(&disk->lock);
 	model_advance(&disk->model, disk_now(disk), done);
 	list_for_each_entry(cmd, done, node) {
-		disk_cmd(cmd)->state = DISK_CMD_DONE;
+		disk_cmd_of(cmd)->state = DISK_CMD_DONE;
 		disk->stats.inflight--;
 	}
 	next = model_next(&disk->model);
@@ -189,7 +189,7 @@ static void disk_end(struct list_head *done)
 
 	list_for_each_entry_safe(cmd, next, done, node) {
 		list_del_init(&cmd->node);
-		blk_mq_complete_request(blk_mq_rq_from_pdu(disk_cmd(cmd)));
+		blk_mq_complete_request(blk_mq_rq_from_pdu(disk_cmd_of(cmd)));
 	}
 }
 
@@ -462,8 +462,8 @@ static void disk_cut_power(struct disk *disk)
 	model_reset(&disk->model, &orphans);
 	list_splice_tail_init(&disk->hung, &orphans);
 	list_for_each_entry(cmd, &orphans, node) {
-		disk_cmd(cmd)->state = DISK_CMD_DONE;
-		disk_cmd(cmd)->status = BLK_STS_IOERR;
+		disk_cmd_of(cmd)->state = DISK_CMD_DONE;
+		disk_cmd_of(cmd)->status = BLK_STS_IOERR;
 		disk->stats.inflight--;
 	}
 	WARN_ON(disk->stats.inflight);

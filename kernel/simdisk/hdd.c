@@ -175,7 +175,7 @@ static void hdd_exit(struct model *model)
 	kfree(model->drive);
 }
 
-static const struct hdd_zone *hdd_zone(const struct hdd *hdd, u64 lba)
+static const struct hdd_zone *hdd_zone_at(const struct hdd *hdd, u64 lba)
 {
 	unsigned int i = HDD_ZONES - 1;
 
@@ -184,10 +184,10 @@ static const struct hdd_zone *hdd_zone(const struct hdd *hdd, u64 lba)
 	return &hdd->zone[i];
 }
 
-static struct hdd_place hdd_place(const struct model *model, u64 lba)
+static struct hdd_place hdd_place_of(const struct model *model, u64 lba)
 {
 	const struct hdd *hdd = model->drive;
-	const struct hdd_zone *zone = hdd_zone(hdd, lba);
+	const struct hdd_zone *zone = hdd_zone_at(hdd, lba);
 	u64 track = div64_u64(lba - zone->lba, zone->spt);
 	u64 sector = lba - zone->lba - track * zone->spt;
 	u64 angle, turns;
@@ -203,7 +203,7 @@ static struct hdd_place hdd_place(const struct model *model, u64 lba)
 static u64 hdd_media_ns(const struct model *model, u64 lba, u64 sectors)
 {
 	const struct hdd *hdd = model->drive;
-	const struct hdd_zone *zone = hdd_zone(hdd, lba);
+	const struct hdd_zone *zone = hdd_zone_at(hdd, lba);
 	u64 first, last;
 
 	if (!sectors)
@@ -259,7 +259,7 @@ static void hdd_leave(struct model *model)
 
 	if (!hdd->ahead)
 		return;
-	hdd->track = hdd_place(model, hdd->ahead->end).track;
+	hdd->track = hdd_place_of(model, hdd->ahead->end).track;
 	hdd->ahead = NULL;
 }
 
@@ -274,7 +274,7 @@ static void hdd_read_on(struct model *model)
 
 	if (!hdd->ahead)
 		return;
-	zone = hdd_zone(hdd, hdd->ahead_from);
+	zone = hdd_zone_at(hdd, hdd->ahead_from);
 	sectors = div64_u64(elapsed * zone->spt, hdd->rev_ns + p->skew_ns);
 	limit = hdd_ahead_limit(model, hdd->ahead);
 	hdd->ahead->end = min(hdd->ahead_from + sectors, limit);
@@ -283,7 +283,7 @@ static void hdd_read_on(struct model *model)
 }
 
 /* The segment that holds a read's first sector, or ends there. */
-static struct hdd_segment *hdd_segment(struct hdd *hdd, u64 lba)
+static struct hdd_segment *hdd_segment_at(struct hdd *hdd, u64 lba)
 {
 	unsigned int i;
 
@@ -300,14 +300,14 @@ static u64 hdd_missing(struct hdd *hdd, const struct model_cmd *cmd)
 
 	if (cmd->op != MODEL_READ)
 		return cmd->lba;
-	segment = hdd_segment(hdd, cmd->lba);
+	segment = hdd_segment_at(hdd, cmd->lba);
 	return segment ? min(segment->end, cmd->lba + cmd->sectors) : cmd->lba;
 }
 
 /* Is the head, reading on, about to come to what the command misses? */
 static bool hdd_continues(struct hdd *hdd, const struct model_cmd *cmd)
 {
-	return cmd->op == MODEL_READ && hdd->ahead && hdd_segment(hdd, cmd->lba) == hdd->ahead;
+	return cmd->op == MODEL_READ && hdd->ahead && hdd_segment_at(hdd, cmd->lba) == hdd->ahead;
 }
 
 static struct hdd_segment *hdd_oldest_segment(struct hdd *hdd)
@@ -326,7 +326,7 @@ static void hdd_keep(struct model *model, const struct model_cmd *cmd)
 {
 	struct hdd *hdd = model->drive;
 	u64 end = cmd->lba + cmd->sectors;
-	struct hdd_segment *segment = hdd_segment(hdd, cmd->lba);
+	struct hdd_segment *segment = hdd_segment_at(hdd, cmd->lba);
 
 	if (!segment) {
 		segment = hdd_oldest_segment(hdd);
@@ -346,7 +346,7 @@ static bool hdd_hit(struct model *model, const struct model_cmd *cmd)
 {
 	struct hdd *hdd = model->drive;
 	u64 end = cmd->lba + cmd->sectors;
-	struct hdd_segment *segment = hdd_segment(hdd, cmd->lba);
+	struct hdd_segment *segment = hdd_segment_at(hdd, cmd->lba);
 	unsigned int i;
 
 	if (segment && end <= segment->end) {
@@ -368,7 +368,7 @@ static u64 hdd_cmd_cost(struct model *model, const struct model_cmd *cmd)
 
 	if (hdd_continues(hdd, cmd))
 		return 0;
-	place = hdd_place(model, hdd_missing(hdd, cmd));
+	place = hdd_place_of(model, hdd_missing(hdd, cmd));
 	return hdd_position_ns(model, place, cmd->op == MODEL_WRITE);
 }
 
@@ -506,7 +506,7 @@ static bool hdd_cache(struct model *model, const struct model_cmd *cmd)
 	hdd->extent[hdd->extents++] = (struct hdd_extent){
 		.lba = cmd->lba,
 		.sectors = cmd->sectors,
-		.place = hdd_place(model, cmd->lba),
+		.place = hdd_place_of(model, cmd->lba),
 	};
 	hdd->dirty += cmd->sectors;
 	return true;
@@ -548,7 +548,7 @@ static void hdd_tick(struct model *model)
 	hdd->busy_until = MODEL_NEVER;
 	hdd->cmd = NULL;
 	end = cmd ? cmd->lba + cmd->sectors : hdd->destaging.lba + hdd->destaging.sectors;
-	hdd->track = hdd_place(model, end - 1).track;
+	hdd->track = hdd_place_of(model, end - 1).track;
 	if (!cmd) {
 		hdd->dirty -= hdd->destaging.sectors;
 		hdd_admit(model);

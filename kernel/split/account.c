@@ -202,7 +202,7 @@ static struct split_account *split_account_meet(void)
 
 	if (account && refcount_inc_not_zero(&account->refs))
 		return account;
-	cause = cause_meet(&css);
+	cause = cause_of_current(&css);
 	account = split_account_find(cause) ?: split_account_add(cause, css, SPLIT_ACCOUNTS_SHARED);
 	if (!account)
 		return split_account_above(css) ?: split_account_get(&split_others);

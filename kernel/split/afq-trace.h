@@ -6,6 +6,8 @@
 #if !defined(SLUICE_AFQ_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define SLUICE_AFQ_TRACE_H
 
+#include "kinds-trace.h"
+
 #include <linux/blkdev.h>
 #include <linux/tracepoint.h>
 
@@ -57,8 +59,9 @@ DECLARE_EVENT_CLASS(afq_call,
 		__entry->kind = kind;
 		__entry->lead = lead;
 	),
-	TP_printk("%d,%d id=%u kind=%u lead=%lld", MAJOR(__entry->dev),
-		  MINOR(__entry->dev), __entry->id, __entry->kind,
+	TP_printk("%d,%d id=%u kind=%s lead=%lld", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->id,
+		  __print_symbolic(__entry->kind, SPLIT_KIND_NAMES),
 		  __entry->lead)
 );
 

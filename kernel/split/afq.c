@@ -536,7 +536,7 @@ static void afq_set_class(struct afq_data *afq, struct afq_client *client, enum 
 static void afq_set_ioprio(struct afq_data *afq, struct afq_client *client,
 			   const struct split_account *account, unsigned short ioprio)
 {
-	enum rq_class class = rq_class(ioprio);
+	enum rq_class class = rq_class_of(ioprio);
 	bool level = account->tgid || !account->id; /* neither a cgroup nor device-mapper's */
 	unsigned int weight = level ? stride_level_weight(rq_level(ioprio)) : account->weight;
 
@@ -588,7 +588,7 @@ static void afq_forget(struct afq_data *afq, struct afq_client *client)
 	client->account = NULL;
 }
 
-static struct afq_client *afq_client(struct afq_data *afq, struct split_account *account)
+static struct afq_client *afq_client_of(struct afq_data *afq, struct split_account *account)
 {
 	struct afq_client *client = &afq->client[account->id];
 	unsigned short ioprio = READ_ONCE(account->ioprio);
@@ -855,7 +855,7 @@ static bool afq_enter(void *data, struct split_call *call)
 	unsigned long flags;
 
 	spin_lock_irqsave(&afq->lock, flags);
-	client = afq_client(afq, call->account);
+	client = afq_client_of(afq, call->account);
 	afq_note_time(client);
 	afq_note_dirty(afq, client);
 	if (held_calls_none(&client->calls)) {
@@ -901,7 +901,7 @@ static void afq_leave(void *data, struct split_call *call, ssize_t result)
 	if (!call->private)
 		return;
 	spin_lock_irqsave(&afq->lock, flags);
-	client = afq_client(afq, call->account);
+	client = afq_client_of(afq, call->account);
 	stride_settle(afq_stride(afq, client), &client->stride, call->private);
 	afq_note_dirty(afq, client);
 	afq_note_time(client);
@@ -943,7 +943,7 @@ static void afq_expect(void *data, struct split_account *account, u64 cost)
 	unsigned long flags;
 
 	spin_lock_irqsave(&afq->lock, flags);
-	client = afq_client(afq, account);
+	client = afq_client_of(afq, account);
 	client->paid = jiffies;
 	stride_expect(afq_stride(afq, client), &client->stride, cost);
 	afq_note_dirty(afq, client);
@@ -959,7 +959,7 @@ static void afq_settle(void *data, struct split_account *account, u64 cost)
 	unsigned long flags;
 
 	spin_lock_irqsave(&afq->lock, flags);
-	client = afq_client(afq, account);
+	client = afq_client_of(afq, account);
 	stride_settle(afq_stride(afq, client), &client->stride, cost);
 	guess_settle(&client->guess, cost);
 	afq_note_dirty(afq, client);
@@ -968,7 +968,7 @@ static void afq_settle(void *data, struct split_account *account, u64 cost)
 
 static void afq_bill(struct afq_data *afq, struct split_account *account, u64 cost)
 {
-	struct afq_client *client = afq_client(afq, account);
+	struct afq_client *client = afq_client_of(afq, account);
 
 	lockdep_assert_held(&afq->lock);
 	client->paid = jiffies;
@@ -1010,12 +1010,12 @@ static const struct split_ops afq_ops = {
 
 /* Readers */
 
-static enum afq_state afq_state(const struct request *rq)
+static enum afq_state afq_state_of(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] & ((1 << AFQ_STATE_BITS) - 1);
 }
 
-static struct afq_client *afq_client_of(struct afq_data *afq, const struct request *rq)
+static struct afq_client *afq_client_of_request(struct afq_data *afq, const struct request *rq)
 {
 	unsigned long id = (unsigned long)rq->elv.priv[1] >> AFQ_STATE_BITS;
 
@@ -1395,7 +1395,7 @@ static bool afq_orders(const struct request *rq)
 
 static void afq_enqueue(struct afq_data *afq, struct request *rq)
 {
-	struct afq_client *client = afq_client(afq, split_request_account(rq));
+	struct afq_client *client = afq_client_of(afq, split_request_account(rq));
 	sector_t from = client->next_sector;
 	sector_t apart = blk_rq_pos(rq) > from ? blk_rq_pos(rq) - from : from - blk_rq_pos(rq);
 
@@ -1453,9 +1453,9 @@ static void afq_requeue_request(struct request *rq)
 	unsigned long flags;
 	bool rerun;
 
-	if (afq_state(rq) != AFQ_ISSUED)
+	if (afq_state_of(rq) != AFQ_ISSUED)
 		return;
-	client = afq_client_of(afq, rq);
+	client = afq_client_of_request(afq, rq);
 	spin_lock_irqsave(&afq->lock, flags);
 	afq->window -= afq_cost_of(rq);
 	afq_note_done(afq, rq);
@@ -1605,7 +1605,7 @@ static void afq_look_at_writer(struct afq_data *afq, struct afq_client *client)
 		afq_let_go(afq, client);
 		return;
 	}
-	split_dirt(call, AFQ_COUNTED, &dirt);
+	split_count_dirt(call, AFQ_COUNTED, &dirt);
 	part = afq_part(afq, client, &dirt, beside, &part_ns);
 	writing = dirt.writing >> PAGE_SHIFT;
 	afq_note_dirty(afq, client);
@@ -1883,5 +1883,5 @@ module_exit(afq_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Actually fair queuing, a split-level policy");
+MODULE_DESCRIPTION("I/O scheduler: Actually Fair Queuing (split-level)");
 MODULE_ALIAS("afq-iosched");

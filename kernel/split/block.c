@@ -9,7 +9,7 @@
  */
 #include "request.h"
 
-#include "../compat/blkdev.h"
+#include "../compat/fs.h"
 
 #include <linux/blk-mq.h>
 #include <linux/ioprio.h>
@@ -27,23 +27,23 @@
 
 static_assert(sizeof(void *) == sizeof(u64) && SPLIT_USES - 1 <= SPLIT_USE_MASK);
 
-static unsigned long split_state(const struct request *rq)
+static unsigned long split_bits_of(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[0];
 }
 
 static u32 split_tag(const struct request *rq)
 {
-	return split_state(rq) >> SPLIT_TAG_SHIFT;
+	return split_bits_of(rq) >> SPLIT_TAG_SHIFT;
 }
 
 /*
  * A request that a plug has in store is prepared for any operation; a journal's alone is known
  * to be one, and a write knows what it does when its pages have been asked.
  */
-static enum split_use split_use(const struct request *rq)
+static enum split_use split_use_of(const struct request *rq)
 {
-	return op_is_write(req_op(rq)) ? split_state(rq) >> SPLIT_USE_SHIFT & SPLIT_USE_MASK
+	return op_is_write(req_op(rq)) ? split_bits_of(rq) >> SPLIT_USE_SHIFT & SPLIT_USE_MASK
 				       : SPLIT_READS;
 }
 
@@ -93,8 +93,8 @@ void split_finish(struct request *rq)
 {
 	u32 tag = split_tag(rq);
 
-	if (split_state(rq) & SPLIT_INSIDE)
-		split_costs_done(rq->q, (u32)split_state(rq) >> SPLIT_PRICE_SHIFT);
+	if (split_bits_of(rq) & SPLIT_INSIDE)
+		split_costs_done(rq->q, (u32)split_bits_of(rq) >> SPLIT_PRICE_SHIFT);
 	/* The request holds it. */
 	if (unlikely(!split_is_account(tag) ||
 		     !atomic_add_unless(rcu_dereference_raw(split_accounts[tag])->held, -1, 1)))
@@ -248,7 +248,7 @@ static void split_trace_request(struct request *rq)
 		split_set(rq, tag, SPLIT_LOG, SPLIT_TRACED);
 		return;
 	}
-	split_trace_begin(&trace, rq->bio, split_tag(rq), split_use(rq) == SPLIT_LOG);
+	split_trace_begin(&trace, rq->bio, split_tag(rq), split_use_of(rq) == SPLIT_LOG);
 	rq_for_each_bvec(segment, rq, iter)
 		split_trace_segment(&trace, &segment);
 	tag = split_trace_end(&trace);
@@ -288,14 +288,14 @@ static noinline void split_trace_below(struct split_device *device, struct reque
  */
 static bool split_is_layers(const struct bio *bio, u32 tag)
 {
-	return !tag && current->flags & PF_KTHREAD && !sluice_bdev_super(bio->bi_bdev);
+	return !tag && current->flags & PF_KTHREAD && !sluice_bdev_is_mounted(bio->bi_bdev);
 }
 
 static void split_trace_layers(struct request *rq)
 {
 	causes_get(split_causes, SPLIT_LAYERS);
 	causes_put(split_causes, split_tag(rq));
-	split_set(rq, SPLIT_LAYERS, split_use(rq), SPLIT_TRACED);
+	split_set(rq, SPLIT_LAYERS, split_use_of(rq), SPLIT_TRACED);
 }
 
 /* Of data; a discard moves none. */
@@ -318,7 +318,7 @@ void split_insert_known(struct split_device *device, struct request *rq)
 {
 	const unsigned long done = SPLIT_TRACED | SPLIT_CHARGED | SPLIT_INSIDE;
 
-	if (!split_is_known(rq) || split_state(rq) & done || !split_bytes(rq))
+	if (!split_is_known(rq) || split_bits_of(rq) & done || !split_bytes(rq))
 		return;
 	rcu_read_lock();
 	if (READ_ONCE(split_stack_count) && split_has_tickets(rq)) {
@@ -355,7 +355,7 @@ struct split_account *split_request_account(struct request *rq)
 	u32 id = likely(split_is_account(tag)) ? tag : split_heaviest(tag);
 	struct split_account *account = split_account_of_id(id);
 
-	if (id && split_state(rq) & SPLIT_OWN && !op_is_write(req_op(rq)))
+	if (id && split_bits_of(rq) & SPLIT_OWN && !op_is_write(req_op(rq)))
 		WRITE_ONCE(account->ioprio, req_get_ioprio(rq));
 	return account;
 }
@@ -368,8 +368,8 @@ bool split_is_log(const struct request *rq)
 
 	if (!split_is_known(rq) || !op_is_write(req_op(rq)))
 		return false;
-	if (split_use(rq) == SPLIT_LOG ||
-	    (split_use(rq) == SPLIT_METADATA && rq->cmd_flags & REQ_SYNC))
+	if (split_use_of(rq) == SPLIT_LOG ||
+	    (split_use_of(rq) == SPLIT_METADATA && rq->cmd_flags & REQ_SYNC))
 		return true;
 	if (split_proxy_tag(&tag, &journal))
 		causes_put(split_causes, tag);
@@ -391,7 +391,7 @@ static u64 split_cost(struct split_device *device, struct request *rq)
 
 	cost = cost_request(split_model(device), &device->head, &io, &terms);
 	price = min_t(u64, cost >> SPLIT_PRICE_SHIFT, SPLIT_PRICE_MAX);
-	rq->elv.priv[0] = (void *)(split_state(rq) | SPLIT_INSIDE | price << SPLIT_PRICE_SHIFT);
+	rq->elv.priv[0] = (void *)(split_bits_of(rq) | SPLIT_INSIDE | price << SPLIT_PRICE_SHIFT);
 	split_costs_given(device, &terms, price);
 	return cost;
 }
@@ -405,14 +405,14 @@ static noinline void split_charge(struct split_device *device, struct request *r
 	u32 tag = split_tag(rq);
 	unsigned int count;
 
-	if (device->ops->demand && split_use(rq) == SPLIT_LOG)
+	if (device->ops->demand && split_use_of(rq) == SPLIT_LOG)
 		cost = split_cost_of_log(device, split_bytes(rq), cost);
 	if (likely(split_is_account(tag))) {
 		device->ops->charge(device->data, split_account_of_id(tag), cost);
 		return;
 	}
 	member = causes_members(split_causes, tag, &count);
-	for (causes_split(&costs, cost, member, count); count--; member++)
+	for (causes_split_begin(&costs, cost, member, count); count--; member++)
 		device->ops->charge(device->data, split_account_of_id(member->account),
 				    causes_part(&costs, member->weight));
 }
@@ -420,9 +420,9 @@ static noinline void split_charge(struct split_device *device, struct request *r
 /* The policy's lock keeps the processor, which is as good as RCU. */
 void split_dispatch(struct split_device *device, struct request *rq)
 {
-	unsigned long state = split_state(rq);
+	unsigned long state = split_bits_of(rq);
 	u32 tag = split_tag(rq), bytes = split_bytes(rq);
-	enum split_use use = split_use(rq);
+	enum split_use use = split_use_of(rq);
 
 	if (!split_is_known(rq) || (state & SPLIT_CHARGED))
 		return;
@@ -443,7 +443,7 @@ bool split_allow_merge(struct request_queue *q, struct request *rq, struct bio *
 
 	if (!split_is_known(rq))
 		return true;
-	if (split_state(rq) & SPLIT_TRACED)
+	if (split_bits_of(rq) & SPLIT_TRACED)
 		return false;
 	rcu_read_lock();
 	tag = split_tag_of_task(&journal);

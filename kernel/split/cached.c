@@ -81,7 +81,7 @@ static unsigned long split_extend(const struct split_call *call, const struct sp
 	return clamp_t(u64, count->pages + rest, count->pages, max(most, count->pages));
 }
 
-void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt)
+void split_count_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt)
 {
 	struct split_device *device = call->device;
 	struct cost_pending pending = split_pending(device, call->account);
@@ -100,7 +100,7 @@ void split_dirt(const struct split_call *call, unsigned int most, struct split_d
 	dirt->cost = pending.bytes ? mul_u64_u64_div_u64(pending.cost, dirt->dirty, pending.bytes)
 				   : cost_data(split_model(device), COST_WRITE, dirt->dirty);
 }
-EXPORT_SYMBOL_GPL(split_dirt);
+EXPORT_SYMBOL_GPL(split_count_dirt);
 
 u64 split_expected(const struct split_call *call)
 {

@@ -94,14 +94,14 @@ static u64 causes_total(const struct causes_member *member, unsigned int count)
 }
 
 /**
- * causes_split() - begin to split an amount among the members of a set
+ * causes_split_begin() - begin to split an amount among the members of a set
  * @split: keeps how far the split has come
  * @amount: what is split
  * @member: the members
  * @count: how many
  */
-void causes_split(struct causes_split *split, u64 amount, const struct causes_member *member,
-		  unsigned int count)
+void causes_split_begin(struct causes_split *split, u64 amount, const struct causes_member *member,
+			unsigned int count)
 {
 	split->amount = amount;
 	split->total = causes_total(member, count);
@@ -115,7 +115,7 @@ static u64 causes_upto(const struct causes_split *split)
 
 /**
  * causes_part() - the next member's part
- * @split: from causes_split()
+ * @split: from causes_split_begin()
  * @weight: of the member
  *
  * To be called once for each member, in their order.  A part is less than 1 off what the
@@ -215,7 +215,7 @@ static u32 causes_join(struct causes *causes, u32 account, u32 weight)
 
 /* The table */
 
-static struct causes_place *causes_place(const struct causes_table *table, u32 tag)
+static struct causes_place *causes_place_at(const struct causes_table *table, u32 tag)
 {
 	return &table->place[tag & CAUSES_NOWHERE];
 }
@@ -246,7 +246,7 @@ static void causes_drop(struct causes_table *table, u32 account)
 const struct causes_member *causes_members(const struct causes_table *table, u32 tag,
 					   unsigned int *count)
 {
-	const struct causes_place *place = causes_place(table, tag);
+	const struct causes_place *place = causes_place_at(table, tag);
 
 	*count = place->count;
 	return place->member;
@@ -263,11 +263,11 @@ const struct causes_member *causes_members(const struct causes_table *table, u32
  */
 void causes_add(struct causes_table *table, struct causes *causes, u32 tag, u32 weight)
 {
-	const struct causes_place *place = causes_place(table, tag);
+	const struct causes_place *place = causes_place_at(table, tag);
 	struct causes_split split;
 	unsigned int i;
 
-	causes_split(&split, weight, place->member, place->count);
+	causes_split_begin(&split, weight, place->member, place->count);
 	for (i = 0; i < place->count; i++)
 		causes_join(causes, place->member[i].account,
 			    causes_part(&split, place->member[i].weight));
@@ -284,11 +284,11 @@ void causes_add(struct causes_table *table, struct causes *causes, u32 tag, u32 
  */
 void causes_gather(struct causes_table *table, struct causes *causes, u32 tag, u32 weight)
 {
-	const struct causes_place *place = causes_place(table, tag);
+	const struct causes_place *place = causes_place_at(table, tag);
 	struct causes_split split;
 	unsigned int i;
 
-	causes_split(&split, weight, place->member, place->count);
+	causes_split_begin(&split, weight, place->member, place->count);
 	for (i = 0; i < place->count; i++) {
 		u32 account = place->member[i].account, surplus;
 
@@ -367,14 +367,14 @@ static u32 causes_tag_of(const struct causes_table *table, u16 at)
 	return at | (u32)(table->place[at].generation % CAUSES_GENERATIONS) << CAUSES_PLACE_BITS;
 }
 
-static struct causes_line *causes_line(struct causes_table *table, u16 at)
+static struct causes_line *causes_line_at(struct causes_table *table, u16 at)
 {
 	return &table->line[at >= table->accounts + table->small];
 }
 
 static void causes_enqueue(struct causes_table *table, u16 at)
 {
-	struct causes_line *line = causes_line(table, at);
+	struct causes_line *line = causes_line_at(table, at);
 
 	table->place[at].next = CAUSES_NOWHERE;
 	if (line->first == CAUSES_NOWHERE)
@@ -544,7 +544,7 @@ static void causes_leave(struct causes_table *table, u16 at)
  */
 void causes_put(struct causes_table *table, u32 tag)
 {
-	struct causes_place *place = causes_place(table, tag);
+	struct causes_place *place = causes_place_at(table, tag);
 	u16 at = tag & CAUSES_NOWHERE;
 	unsigned long flags;
 
@@ -570,7 +570,7 @@ void causes_put(struct causes_table *table, u32 tag)
  */
 void causes_put_many(struct causes_table *table, u32 tag, u32 count)
 {
-	atomic_sub(count - 1, &causes_place(table, tag)->refs);
+	atomic_sub(count - 1, &causes_place_at(table, tag)->refs);
 	causes_put(table, tag);
 }
 
@@ -596,7 +596,7 @@ atomic_t *causes_refs(const struct causes_table *table, u32 account)
  */
 bool causes_includes(const struct causes_table *table, u32 tag, u32 account)
 {
-	const struct causes_place *place = causes_place(table, tag);
+	const struct causes_place *place = causes_place_at(table, tag);
 	u16 at = tag & CAUSES_NOWHERE;
 	bool included = false;
 	unsigned int i;
@@ -649,8 +649,8 @@ static void causes_raise(struct causes *causes, u32 account, u32 weight)
  */
 u32 causes_unite(struct causes_table *table, u32 former, u32 newer)
 {
-	const struct causes_place *old = causes_place(table, former);
-	const struct causes_place *new = causes_place(table, newer);
+	const struct causes_place *old = causes_place_at(table, former);
+	const struct causes_place *new = causes_place_at(table, newer);
 	struct causes causes;
 	unsigned int i;
 	u32 tag;

@@ -123,8 +123,8 @@ void causes_put_many(struct causes_table *table, u32 tag, u32 count);
 const struct causes_member *causes_members(const struct causes_table *table, u32 tag,
 					   unsigned int *count);
 
-void causes_split(struct causes_split *split, u64 amount, const struct causes_member *member,
-		  unsigned int count);
+void causes_split_begin(struct causes_split *split, u64 amount, const struct causes_member *member,
+			unsigned int count);
 u64 causes_part(struct causes_split *split, u32 weight);
 
 #endif

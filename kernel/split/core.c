@@ -152,4 +152,4 @@ module_exit(split_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Split-level I/O scheduling");
+MODULE_DESCRIPTION("Framework for split-level I/O schedulers");

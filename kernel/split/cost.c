@@ -19,7 +19,7 @@ static bool cost_in(u64 value, u64 least, u64 most)
 }
 
 /**
- * cost_device() - what learning begins with, for a kind of device
+ * cost_class_default() - what learning begins with, for a kind of device
  * @kind: what the kernel says of it
  * @capacity: bytes
  *
@@ -30,7 +30,7 @@ static bool cost_in(u64 value, u64 least, u64 most)
  *
  * Return: parameters for cost_init().
  */
-struct cost_device cost_device(enum cost_kind kind, u64 capacity)
+struct cost_device cost_class_default(enum cost_kind kind, u64 capacity)
 {
 	static const struct cost_device disk = {
 		.kind = COST_ROTATING,

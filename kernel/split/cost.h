@@ -185,7 +185,7 @@ struct cost_log {
 	u32 own;
 };
 
-struct cost_device cost_device(enum cost_kind kind, u64 capacity);
+struct cost_device cost_class_default(enum cost_kind kind, u64 capacity);
 int cost_init(struct cost_model *model, const struct cost_device *device);
 
 u64 cost_ns(const struct cost_model *model, u64 cost);

@@ -94,7 +94,7 @@ static int split_costs_set_kind(struct cost_device *costs, const char *value)
 	if (kind < 0)
 		return -EINVAL;
 	if (kind != costs->kind)
-		*costs = cost_device(kind, costs->capacity);
+		*costs = cost_class_default(kind, costs->capacity);
 	return 0;
 }
 

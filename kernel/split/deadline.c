@@ -253,7 +253,7 @@ static unsigned int dl_otherwise_us(const struct dl_data *dl, enum cause_deadlin
 static u64 dl_deadline_ns(const struct dl_data *dl, const struct split_account *account,
 			  enum cause_deadline what, const struct file *file)
 {
-	unsigned int us = cause_deadline(account->css, what, dl_otherwise_us(dl, what));
+	unsigned int us = cause_longest_deadline(account->css, what, dl_otherwise_us(dl, what));
 
 	return (u64)cause_file_deadline(file, what, us) * NSEC_PER_USEC;
 }
@@ -334,7 +334,7 @@ static unsigned int dl_class_of_request(const struct request *rq)
 	return (unsigned long)rq->elv.priv[1] >> DL_STATE_BITS & (BIT(DL_CLASS_BITS) - 1);
 }
 
-static enum dl_state dl_state(const struct request *rq)
+static enum dl_state dl_state_of(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] & (BIT(DL_STATE_BITS) - 1);
 }
@@ -550,7 +550,7 @@ static bool dl_enter_fsync(struct dl_data *dl, struct split_call *call)
 	u64 now_ns;
 
 	if (call->kind == SPLIT_FSYNC)
-		split_dirt(call, DL_PAGES, &dirt);
+		split_count_dirt(call, DL_PAGES, &dirt);
 	spin_lock_irqsave(&dl->lock, flags);
 	now_ns = ktime_get_ns();
 	fsync = dl_new_fsync(dl, deadline_ns, now_ns);
@@ -726,7 +726,7 @@ static void dl_look_at(struct dl_data *dl, struct split_call *call)
 	struct split_dirt dirt;
 	bool hold;
 
-	split_dirt(call, DL_TICK_PAGES, &dirt);
+	split_count_dirt(call, DL_TICK_PAGES, &dirt);
 	data_ns = dl_data_ns(dl, &dirt);
 	hold = fsync ? dl_must_hold(dl, fsync, data_ns, now_ns) : dl_is_too_dirty(dl, call, now_ns);
 	if (!hold) {
@@ -961,7 +961,7 @@ static struct request *dl_take_waiting(struct dl_data *dl, u64 now_ns)
 /* Whether a request delays a shorter class, which doesn't wait for it. */
 static bool dl_is_load(const struct dl_data *dl, const struct request *rq)
 {
-	return rq->rq_flags & SLUICE_RQF_SCHED && dl_state(rq) == DL_WAITING &&
+	return rq->rq_flags & SLUICE_RQF_SCHED && dl_state_of(rq) == DL_WAITING &&
 	       dl->alive & (BIT(dl_class_of_request(rq)) - 1);
 }
 
@@ -987,10 +987,10 @@ static void dl_give(struct dl_data *dl, struct request *rq, u64 now_ns)
 	if (dl_is_load(dl, rq))
 		forecast_give(&dl->forecast, now_ns, split_cost_ns(dl->device, dl->cost));
 	if (op_is_write(req_op(rq)) && rq->rq_flags & SLUICE_RQF_SCHED &&
-	    dl_state(rq) == DL_WAITING)
+	    dl_state_of(rq) == DL_WAITING)
 		dl_note_gone(dl, rq, now_ns);
 	WRITE_ONCE(dl->touched_ns, now_ns);
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state(rq) == DL_ISSUED)
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state_of(rq) == DL_ISSUED)
 		return;
 	dl_put(rq, DL_ISSUED, 0, now_ns);
 	atomic_inc(&dl->issued);
@@ -1037,8 +1037,8 @@ static unsigned int dl_class_of_task(const struct dl_data *dl, enum cause_deadli
 		return dl_class_of(read_ns);
 	if (atomic_read(&cause_settings)) {
 		rcu_read_lock();
-		cause_meet(&css);
-		us = cause_deadline(css, what, otherwise);
+		cause_of_current(&css);
+		us = cause_longest_deadline(css, what, otherwise);
 		rcu_read_unlock();
 	}
 	return dl_class_of((u64)us * NSEC_PER_USEC);
@@ -1112,7 +1112,7 @@ static void dl_sort(struct dl_data *dl, struct request *rq, u64 now_ns)
 {
 	u64 deadline_ns;
 
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state(rq) != DL_NEW)
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state_of(rq) != DL_NEW)
 		return;
 	if (op_is_write(req_op(rq))) {
 		dl_sort_write(dl, rq, now_ns);
@@ -1134,7 +1134,7 @@ static void dl_enqueue(struct dl_data *dl, struct request *rq, u64 now_ns)
 	unsigned int class = dl_class_of_request(rq);
 	bool write = op_is_write(req_op(rq));
 
-	if (dl_state(rq) != DL_WAITING) {
+	if (dl_state_of(rq) != DL_WAITING) {
 		list_add_tail(&rq->queuelist, &dl->urgent);
 		return;
 	}
@@ -1178,7 +1178,7 @@ static void dl_completed_request(struct request *rq, u64 now_ns)
 	struct dl_data *dl = rq->q->elevator->elevator_data;
 	u64 read_ns = READ_ONCE(dl->read_ns), taken_ns;
 
-	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state(rq) != DL_ISSUED ||
+	if (!(rq->rq_flags & SLUICE_RQF_SCHED) || dl_state_of(rq) != DL_ISSUED ||
 	    req_op(rq) != REQ_OP_READ)
 		return;
 	taken_ns = min(now_ns - min(dl_due_ns(rq), now_ns), DL_READ_MOST_NS);
@@ -1189,7 +1189,7 @@ static void dl_finish_request(struct request *rq)
 {
 	struct dl_data *dl = rq->q->elevator->elevator_data;
 
-	if (dl_state(rq) == DL_ISSUED) {
+	if (dl_state_of(rq) == DL_ISSUED) {
 		WRITE_ONCE(dl->touched_ns, ktime_get_ns());
 		if (atomic_dec_and_test(&dl->issued) && READ_ONCE(dl->stuck))
 			dl_run(dl);
@@ -1466,5 +1466,5 @@ module_exit(dl_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Deadlines that survive fsync, a split-level policy");
+MODULE_DESCRIPTION("I/O scheduler: deadlines of reads and fsyncs (split-level)");
 MODULE_ALIAS("split-deadline-iosched");

@@ -55,7 +55,7 @@ static int split_init_costs(struct split_device *device, struct request_queue *q
 		return -ENOMEM;
 	for (i = 0; i < SPLIT_ACCOUNTS; i++)
 		spin_lock_init(&device->ledger[i].lock);
-	device->costs = cost_device(kind, capacity ?: SPLIT_CAPACITY);
+	device->costs = cost_class_default(kind, capacity ?: SPLIT_CAPACITY);
 	err = cost_init(&device->model, &device->costs);
 	if (err)
 		return err;
@@ -198,8 +198,8 @@ void split_expect(struct split_device *device, u32 tag, u64 bytes, u64 cost)
 		return;
 	}
 	member = causes_members(split_causes, tag, &count);
-	causes_split(&costs, cost, member, count);
-	for (causes_split(&parts, bytes, member, count); count--; member++)
+	causes_split_begin(&costs, cost, member, count);
+	for (causes_split_begin(&parts, bytes, member, count); count--; member++)
 		split_expect_part(device, member->account, causes_part(&parts, member->weight),
 				  causes_part(&costs, member->weight));
 }
@@ -222,7 +222,7 @@ u64 split_settle(struct split_device *device, u32 tag, u64 bytes)
 	if (likely(split_is_account(tag)))
 		return split_settle_part(device, tag, bytes);
 	member = causes_members(split_causes, tag, &count);
-	for (causes_split(&parts, bytes, member, count); count--; member++)
+	for (causes_split_begin(&parts, bytes, member, count); count--; member++)
 		cost += split_settle_part(device, member->account,
 					  causes_part(&parts, member->weight));
 	return cost;
@@ -280,7 +280,7 @@ void split_note(struct split_device *device, u32 tag, u64 bytes, enum split_use 
 		return;
 	}
 	member = causes_members(split_causes, tag, &count);
-	for (causes_split(&parts, bytes, member, count); count--; member++)
+	for (causes_split_begin(&parts, bytes, member, count); count--; member++)
 		split_note_part(device, member->account, causes_part(&parts, member->weight), use);
 }
 

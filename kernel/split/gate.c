@@ -13,6 +13,8 @@
  */
 #include "gate.h"
 
+#include "../compat/fs.h"
+
 #include <linux/freezer.h>
 #include <linux/sched/signal.h>
 #include <linux/seq_file.h>
@@ -42,7 +44,7 @@ void __init split_gates_init(void)
 
 void split_add(struct split_call *call)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 
 	spin_lock(&bucket->lock);
 	hlist_add_head(&call->hash, &bucket->calls);
@@ -51,7 +53,7 @@ void split_add(struct split_call *call)
 
 void split_del(struct split_call *call)
 {
-	struct split_bucket *bucket = split_bucket(call->task);
+	struct split_bucket *bucket = split_bucket_of(call->task);
 
 	spin_lock(&bucket->lock);
 	hlist_del(&call->hash);
@@ -60,7 +62,7 @@ void split_del(struct split_call *call)
 
 bool split_inside(const struct split_device *device, u64 *private)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 	struct split_call *call;
 	bool found = false;
 
@@ -103,7 +105,7 @@ static void split_claim(struct split_device *device, struct split_call *call)
  */
 void split_escape(struct split_call *call)
 {
-	struct split_bucket *bucket = split_bucket(call->task);
+	struct split_bucket *bucket = split_bucket_of(call->task);
 
 	spin_lock(&bucket->lock);
 	split_claim(call->device, call);
@@ -223,15 +225,15 @@ static void split_start_any_writeback(const struct split_call *call, unsigned in
 /* Errors are recorded in the file: its next fsync reports them. */
 static void split_start_writeback(struct split_call *call, unsigned int pages)
 {
-	struct writeback_control wbc = { .sync_mode = WB_SYNC_NONE, .nr_to_write = pages };
+	loff_t start, last;
 
 	if (call->kind != SPLIT_FSYNC &&
 	    !mapping_tagged(call->inode->i_mapping, PAGECACHE_TAG_DIRTY)) {
 		split_start_any_writeback(call, pages);
 		return;
 	}
-	wbc.range_start = split_range(call, &wbc.range_end);
-	filemap_fdatawrite_wbc(call->inode->i_mapping, &wbc);
+	start = split_range(call, &last);
+	sluice_flush_range(call->inode->i_mapping, start, last, pages);
 }
 
 /**

@@ -40,7 +40,7 @@ struct split_bucket {
 
 extern struct split_bucket split_calls[1 << SPLIT_CALL_BITS];
 
-static inline struct split_bucket *split_bucket(struct task_struct *task)
+static inline struct split_bucket *split_bucket_of(struct task_struct *task)
 {
 	return &split_calls[hash_ptr(task, SPLIT_CALL_BITS)];
 }

@@ -10,12 +10,13 @@
  */
 #include "core.h"
 
+#include "../compat/timer.h"
+
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/tracepoint.h>
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 
 /* How long a change of policy waits, with the queue frozen, for the hooks to be put in. */
 #define SPLIT_HOOKS_MS 5000
@@ -271,7 +272,7 @@ int split_hooks_on(unsigned int more)
 	split_count_more(more, 1);
 	split_hooking.result = 1;
 	spin_unlock(&split_hooking.lock);
-	mod_delayed_work(system_unbound_wq, &split_hooking.work, 0);
+	mod_delayed_work(system_dfl_wq, &split_hooking.work, 0);
 	if (!wait_event_timeout(split_hooking.done, split_has_answer(&result),
 				msecs_to_jiffies(SPLIT_HOOKS_MS)))
 		pr_err("split: the hooks could not be put in within %u ms; next: try again\n",
@@ -291,7 +292,7 @@ void split_hooks_off(unsigned int more)
 	split_count_more(more, -1);
 	if (!--split_hooking.users || more)
 		/* Another device's attach may wait, with a frozen queue, for the hooks. */
-		mod_delayed_work(system_unbound_wq, &split_hooking.work,
+		mod_delayed_work(system_dfl_wq, &split_hooking.work,
 				 split_hooking.result > 0 ? 0 : msecs_to_jiffies(SPLIT_LINGER_MS));
 	spin_unlock(&split_hooking.lock);
 }

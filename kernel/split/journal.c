@@ -9,7 +9,7 @@
  */
 #include "dirty.h"
 
-#include "../compat/blkdev.h"
+#include "../compat/fs.h"
 
 #include <linux/blkdev.h>
 #include <linux/slab.h>
@@ -205,12 +205,9 @@ static bool split_log_pushed(const void *key, struct block_device *bdev, u32 *ta
  */
 bool split_log_tag_of_bio(const struct bio *bio, blk_opf_t flags, u32 *tag)
 {
-	struct super_block *sb;
-
-	if ((flags & SPLIT_LOG_FLAGS) != SPLIT_LOG_FLAGS)
-		return false;
-	sb = sluice_bdev_super(bio->bi_bdev);
-	return sb && split_log_pushed(sb->s_fs_info, bio->bi_bdev, tag);
+	return (flags & SPLIT_LOG_FLAGS) == SPLIT_LOG_FLAGS &&
+	       sluice_bdev_is_mounted(bio->bi_bdev) &&
+	       split_log_pushed(sluice_bdev_fs_info(bio->bi_bdev), bio->bi_bdev, tag);
 }
 
 /**

@@ -30,6 +30,8 @@
  */
 #include "dirty.h"
 
+#include "../compat/timer.h"
+
 #include <linux/jbd2.h>
 #include <linux/log2.h>
 #include <linux/memory_hotplug.h>
@@ -37,7 +39,6 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/vmalloc.h>
-#include <linux/workqueue.h>
 #include <linux/writeback.h>
 
 /* Delay before old tags are looked for, when accounts run out. */
@@ -72,7 +73,7 @@ static u32 *split_slot(struct folio *folio)
 	return slots ? &slots[pfn % PAGES_PER_SECTION] : NULL;
 }
 
-static struct split_file *split_file(const struct inode *inode)
+static struct split_file *split_file_of(const struct inode *inode)
 {
 	return &split_files[hash_ptr(inode, SPLIT_FILE_BITS)];
 }
@@ -129,7 +130,7 @@ static void split_leave_tag(u32 *slot, u32 tag, u32 expected)
  */
 bool split_tag_of_inode(const struct inode *inode, u32 *tag)
 {
-	struct split_file *file = split_file(inode);
+	struct split_file *file = split_file_of(inode);
 
 	*tag = READ_ONCE(file->tag);
 	return READ_ONCE(file->inode) == inode && causes_try_get(split_causes, *tag);
@@ -240,7 +241,7 @@ bool split_tag_metadata(struct folio *folio, u32 tag, bool first)
 /* Remembers a file, and the cause that made it dirty last. */
 static struct split_file *split_remember(const struct inode *inode, u32 tag)
 {
-	struct split_file *file = split_file(inode);
+	struct split_file *file = split_file_of(inode);
 
 	if (READ_ONCE(file->inode) != inode) {
 		WRITE_ONCE(file->cursor.end, 0);
@@ -486,7 +487,7 @@ static DECLARE_DELAYED_WORK(split_sweeper, split_sweep);
  */
 void split_memory_is_scarce(void)
 {
-	queue_delayed_work(system_unbound_wq, &split_sweeper, SPLIT_SWEEP_JIFFIES);
+	queue_delayed_work(system_dfl_wq, &split_sweeper, SPLIT_SWEEP_JIFFIES);
 }
 
 /* Life of the slots */

@@ -304,6 +304,6 @@ module_exit(noop_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("A split-level policy that decides nothing");
+MODULE_DESCRIPTION("I/O scheduler: split-level framework without a policy, for its cost");
 MODULE_ALIAS("split-noop-iosched");
 MODULE_ALIAS("split-fifo-iosched");

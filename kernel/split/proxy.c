@@ -35,7 +35,7 @@ atomic_t split_proxies_active;
 /* Proxies */
 
 /* The current task's place, or a free one if @task is NULL; NULL if there is none. */
-static struct split_proxy *split_proxy(struct task_struct *task)
+static struct split_proxy *split_proxy_of(struct task_struct *task)
 {
 	unsigned int i, at = hash_ptr(current, SPLIT_PROXY_BITS);
 
@@ -62,7 +62,7 @@ static struct split_proxy *split_proxy_find(void)
 	struct split_proxy *proxy = NULL;
 
 	if (atomic_read(&split_proxies_active))
-		proxy = split_proxy(current);
+		proxy = split_proxy_of(current);
 	if (!proxy || proxy->start == current->start_boottime)
 		return proxy;
 	split_proxy_drop(proxy);
@@ -108,7 +108,7 @@ void split_proxy_begin(u32 tag, bool journal)
 	if (proxy)
 		split_proxy_drop(proxy);
 	do {
-		proxy = split_proxy(NULL);
+		proxy = split_proxy_of(NULL);
 		if (!proxy) {
 			causes_put(split_causes, tag);
 			return;

@@ -68,7 +68,7 @@ static bool split_lets_pass(const struct split_call *record, bool part)
  */
 bool split_passes(const struct split_device *device, const struct super_block *sb, bool part)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 	struct split_call *call;
 	bool passes = false;
 
@@ -94,7 +94,7 @@ bool split_passes(const struct split_device *device, const struct super_block *s
  */
 void split_note_made(const struct split_device *device, bool all, bool part)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 	struct split_call *call;
 
 	if (!atomic_read(&split_records))
@@ -118,7 +118,7 @@ static bool split_is_due(const struct split_call *call)
 
 static struct split_call *split_find_record(bool (*is_it)(const struct split_call *call))
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 	struct split_call *call, *found = NULL;
 
 	spin_lock(&bucket->lock);
@@ -225,7 +225,7 @@ static bool split_was_refused(void)
 /* The task may go back to user mode; its call passes when it is made again. */
 static void split_let_back(struct split_call *record)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 
 	split_demand(record);
 	split_let_file_go(record);
@@ -277,7 +277,7 @@ static bool split_hold_back(struct split_call *record)
  */
 bool split_is_awaited(void)
 {
-	struct split_bucket *bucket = split_bucket(current);
+	struct split_bucket *bucket = split_bucket_of(current);
 	struct split_call *call;
 	bool found = false;
 

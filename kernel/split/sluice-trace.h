@@ -9,6 +9,8 @@
 #if !defined(SLUICE_SLUICE_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define SLUICE_SLUICE_TRACE_H
 
+#include "kinds-trace.h"
+
 #include <linux/blkdev.h>
 #include <linux/tracepoint.h>
 
@@ -31,8 +33,9 @@ TRACE_EVENT(sluice_hold,
 		__entry->kind = kind;
 		strscpy(__entry->reason, reason, sizeof(__entry->reason));
 	),
-	TP_printk("%d,%d pid=%d rank=%u kind=%d reason=%s", MAJOR(__entry->dev),
-		  MINOR(__entry->dev), __entry->pid, __entry->rank, __entry->kind,
+	TP_printk("%d,%d pid=%d rank=%u kind=%s reason=%s", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->pid, __entry->rank,
+		  __print_symbolic(__entry->kind, SPLIT_KIND_NAMES),
 		  __entry->reason)
 );
 
@@ -55,8 +58,9 @@ TRACE_EVENT(sluice_let_go,
 		__entry->kind = kind;
 		__entry->held_ms = held_ms;
 	),
-	TP_printk("%d,%d pid=%d rank=%u kind=%d held_ms=%u", MAJOR(__entry->dev),
-		  MINOR(__entry->dev), __entry->pid, __entry->rank, __entry->kind,
+	TP_printk("%d,%d pid=%d rank=%u kind=%s held_ms=%u", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->pid, __entry->rank,
+		  __print_symbolic(__entry->kind, SPLIT_KIND_NAMES),
 		  __entry->held_ms)
 );
 

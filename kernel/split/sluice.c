@@ -4,36 +4,39 @@
  *
  * Each process has a rank, by its I/O priority: RT 0-7, BE 0-7, IDLE.
  *
- *	reads, direct writes	wait at the block level, by rank, as ranks.h has it: the most urgent
- *				rank first, those below it in turns that take low_share per cent
- *	writeback, the journal	goes before all of these.  A commit may need it, whatever process
- *				caused it; how much there can be was decided at the gates.  What no
- *				commit asked for yet goes piece by piece below a more urgent rank
- *	writes, stores, fsyncs,	are admitted at the gates, before the file system has seen them
+ *	reads, direct writes	wait at the block level, by rank (ranks.h): the most urgent rank
+ *				first.  Lower ranks have turns, low_share per cent of the device's
+ *				time.
+ *	writeback, the journal	are dispatched before all of these, because a commit may need them,
+ *				whatever process caused them.  Their amount is limited at the gates.
+ *				Writeback that no commit asked for is deferred below a more urgent
+ *				rank, and dispatched in pieces.
+ *	writes, stores, fsyncs,	are admitted at the gates, before the file system has seen them.
  *	changes of names
  *
  * Admission has two rules.
  *
- * The share.  Beside a more urgent rank a rank has low_share per cent of the device's time, beside
- * two or more low_share per cent of that.  What a call will make the device do is predicted, and
- * spent when it becomes certain: data when it becomes dirty, the journal's part when a call demands
- * it.  With C for that time, S for the share in per cent, the rank's next call goes after
+ * The share.  Below one more urgent rank a rank has low_share per cent of the device's time, below
+ * two or more low_share per cent of that.  The device time of a call is predicted.  It is charged
+ * when it becomes certain: that of data when the data becomes dirty, that of the journal when a
+ * call demands a commit.  With C for that time and S for the share in per cent, the rank's next
+ * call is admitted after
  *
  *	min(C * 92 / S, 1 s)
  *
- * What isn't used is not saved up.  With no more urgent rank a call goes at once.
+ * A rank does not save up the share that it does not use.  With no more urgent rank a call is
+ * admitted at once.
  *
- * The limit of dirty data.  A commit waits for dirty data that it depends on, of other processes
- * too.  So a process that is alone has no more dirty than the device writes in burst_ms, beside
- * others of its rank a part of that, and below a more urgent rank so little that a commit hardly
- * notices; a rank as a whole no more than two such limits, below a more urgent one than one.  A
- * process is taken to be there for SLU_MEMORY_MS after its last I/O.  A writer above the limit
- * is held, and its file is written back in parts meanwhile, or others of the file system if that
- * has nothing dirty.
+ * The limit of dirty data.  A commit waits for dirty data that it depends on, also of other
+ * processes.  So a process may have as much dirty data as the device writes in burst_ms if it is
+ * alone, a part of that beside others of its rank, and little below a more urgent rank.  A rank as
+ * a whole may have two such limits, and one below a more urgent rank.  A process counts for
+ * SLU_MEMORY_MS after its last I/O.  A writer above its limit is held.  Meanwhile its file is
+ * written back in parts, or other files of the file system if its own has no dirty pages.
  *
- * No call waits for another call's return, but for time and for what is written.  Of a rank that
- * has had its share one held call goes after each SLU_STARVATION_MS, of a process that waits for
- * less to be dirty one after SLU_LATE times as long.
+ * A held call waits for time and for writeback, never for another call's return.  Of a rank that
+ * has had its share, one held call is admitted each SLU_STARVATION_MS; of a process above its limit
+ * of dirty data, one each SLU_DIRTY_STARVATIONS times that.
  *
  * Source: the split-level paper, sections 3 and 5; docs/sluice.md has the model.
  */
@@ -60,124 +63,124 @@
 #define SLU_BURST_MS_MAX 100000
 
 /*
- * Of a burst: what a process may have dirty beside a light one of its rank, which may have to wait
- * for that in a commit, beside others, or alone with a low rank.
+ * The limit of a process is a burst divided by: beside a light process of its rank, whose commit
+ * may wait for that data; beside any other process of its rank; alone, but of a low rank.
  */
 #define SLU_LIGHT_PART 24
 #define SLU_BESIDE_PART 8
 #define SLU_LOW_PART 4
 
-/* Below a more urgent rank, normalised bytes: some random accesses. */
-#define SLU_BELOW_DISK ((u64)SZ_4M)
-#define SLU_BELOW_FLASH ((u64)SZ_512K)
+/* The limit below a more urgent rank, in normalised bytes: some random accesses. */
+#define SLU_LIMIT_BELOW_DISK ((u64)SZ_4M)
+#define SLU_LIMIT_BELOW_FLASH ((u64)SZ_512K)
 
 /* A rank's limit, in limits of a process. */
 #define SLU_RANK_LIMITS 2
 
-/* For so long after its last I/O a process counts for the limit, and a rank for the share. */
+/* After its last I/O a process counts for the limit of others, and a rank for the share. */
 #define SLU_MEMORY_MS 1000
 #define SLU_HOLD_MS 40
 
-/* A call inside counts for so long, unless its rank does something: it may never come back. */
+/* After a rank's last I/O a call inside keeps it busy for this time: it may never return. */
 #define SLU_INSIDE_MS 10000
 
-/* A rank's share is that of at most so many more urgent ones. */
+/* More urgent ranks that count for a rank's share, at most. */
 #define SLU_ABOVE_MOST 2U
 
-/* The share is a promise: calls go a little early, by what the cost may err. */
+/* The share is promised, and costs are predicted: so calls are admitted a little early. */
 #define SLU_PROMISE_PCT 92
 #define SLU_PERIOD_MAX_NS ((u64)NSEC_PER_SEC)
 
-/* What is held is looked at so often, and what that delays is made up for. */
+/* Held calls are reviewed each tick.  The delay of a tick is credited to the rank. */
 #define SLU_TICK_MS 10
 #define SLU_CREDIT_NS (2 * SLU_TICK_MS * (u64)NSEC_PER_MSEC)
 
 /*
- * A quarter of the device's time is for what is kept back below a more urgent rank: more than the
- * largest usual share, so that not this decides how much a rank has, and little for the drive's
- * buffer to hold when a commit flushes it.
+ * Deferred writeback below a more urgent rank has a quarter of the device's time.  That is more
+ * than the largest usual share, so that the share decides how much a rank has.  It is also little
+ * enough for the drive's buffer, which a commit flushes.
  */
 #define SLU_ROOM_PART 4
 #define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / SLU_ROOM_PART)
 
 /*
- * Beside a light process of its own rank the same has nine tenths.  A tick is shorter then, as
- * that process waits for what goes in one; and a piece follows while the last one is inside.
+ * Deferred writeback beside a light process of its own rank has nine tenths of the device's time.
+ * A tick is shorter then, because the light process waits for the pieces of one tick.  A piece may
+ * be dispatched while another one is inside the device.
  */
 #define SLU_TICK_BESIDE_MS 4
 #define SLU_ROOM_BESIDE_PCT 90
 #define SLU_PIECES_BESIDE 2U
-#define SLU_LATER_BESIDE 4U
+#define SLU_DEFERRED_BESIDE 4U
 
 /*
- * A light process that comes in one tick after the other, as a program that starts, would wait for
- * pieces with each of its reads.  So it has the device for itself for so many ticks, in which it
- * does most of its work, and then pieces go for so many.  One that hasn't a request in at least a
- * part of the first ticks thinks more than it waits: pieces go at once.  After one that used its
- * time pieces have all of theirs.
+ * A light process with requests in one tick after the other, as a program that starts, would wait
+ * for pieces with each of its reads.  So after SLU_LIGHT_TICKS ticks it has the device exclusively
+ * for SLU_EXCLUSIVE_TICKS, in which it does most of its work.  Then pieces have SLU_SHARED_TICKS
+ * with all of the room.  The exclusive ticks end early for a process that thinks more than it
+ * waits: after SLU_EXCLUSIVE_LEAST ticks with requests in less than one of SLU_EXCLUSIVE_USED.
  */
-#define SLU_WORKS 3
-#define SLU_QUIET_TICKS 64
-#define SLU_LOUD_TICKS 90
-#define SLU_QUIET_LEAST 8
-#define SLU_QUIET_USED 4
+#define SLU_LIGHT_TICKS 3
+#define SLU_EXCLUSIVE_TICKS 64
+#define SLU_SHARED_TICKS 90
+#define SLU_EXCLUSIVE_LEAST 8
+#define SLU_EXCLUSIVE_USED 4
 
 /*
- * What a process has had of the device counts for half as much after this time.  A process that
- * comes is served first for no longer, and one that asks for much now and then is not light
- * between.
+ * A process's use of the device counts for half as much after this time.  So a new process is
+ * served first for no longer than this, and one with bursts of I/O is not light between them.
  */
-#define SLU_HAD_MS 250
+#define SLU_HALF_LIFE_MS 250
 
 #define SLU_PART_SHIFT 24
 
-/* Of a process that has more requests waiting than these, the rest is not light. */
+/* A light process's requests beyond this number of waiting ones are not light. */
 #define SLU_AHEAD 16U
 
 #define SLU_STARVATION_MS 1000
-#define SLU_LATE 8
+#define SLU_DIRTY_STARVATIONS 8
 
-/* A change of a name is taken to cost so much, normalised bytes: some blocks of a journal. */
+/* The predicted cost of a change of a name, in normalised bytes: some blocks of a journal. */
 #define SLU_NAME ((u64)SZ_32K)
 
 /*
- * In a tick so many clients are looked at, so many calls are told why they are held, and the files
- * of so many writers are written back; of each rank so many clients are reviewed.
+ * The work of a tick, at most: clients that are reviewed of each rank, clients that are scanned,
+ * held calls that are told their reason, and writers whose files are written back.
  */
 #define SLU_REVIEWS 16U
-#define SLU_LOOKS 64U
+#define SLU_SCANS 64U
 #define SLU_ANSWERS 256U
 #define SLU_WRITERS 8U
 
-/* Pages of a file are counted up to a number; a part that is written back has so many. */
+/* Pages of a file: counted at most, and written back as a part at least and at most. */
 #define SLU_COUNTED 1024U
 #define SLU_PART_LEAST 16U
 #define SLU_PART_MOST 16384U
 
-/* Writes leave this part of the tags to reads; writeback that no commit asked for has this part. */
+/* Tags, as divisors: left to reads; for writeback that no commit asked for. */
 #define SLU_READ_PART 4
-#define SLU_LATER_PART 2
+#define SLU_UNASKED_PART 2
 
 /*
- * While ranks compete for flash no request is larger than a piece: what no other rank can
- * interrupt.  It is what the device writes in SLU_ROOM_NS, but no more than is merged (ranks.c),
- * which is also what the page cache reads ahead, and no less than keeps most of the speed.
+ * While ranks compete for flash no request is larger than a piece, because no rank can interrupt a
+ * request.  A piece is what the device writes in SLU_ROOM_NS.  It is at most what is merged
+ * (ranks.c), which is also the page cache's readahead, and at least what keeps most of the speed.
  */
 #define SLU_PIECE_LEAST (32U * 1024 >> SECTOR_SHIFT)
 #define SLU_PIECE_MOST (128U * 1024 >> SECTOR_SHIFT)
 
-/* In a request's note: it is one of @pieces. */
+/* In a request's note: it is counted in @pieces. */
 #define SLU_NOTE_PIECE BIT_ULL(RANKS_NOTE_BITS - 1)
 
 #define SLU_GATES (SPLIT_ALL | BIT(SPLIT_STORE))
 #define SLU_DIRTIES (BIT(SPLIT_WRITE) | BIT(SPLIT_STORE))
 
 /**
- * struct slu_had - what an account, or a rank, has had of the device lately
- * @cost: normalised bytes, of which half are forgotten each SLU_HAD_MS
- * @when: how often that time had passed when they last were
+ * struct slu_usage - recent use of the device, of an account or a rank
+ * @cost: normalised bytes; halved each SLU_HALF_LIFE_MS
+ * @when: number of half-lives at the last update
  */
-struct slu_had {
+struct slu_usage {
 	u64 cost;
 	unsigned long when;
 };
@@ -190,18 +193,18 @@ struct slu_had {
  * @rank: its rank
  * @last: jiffies of its last I/O
  * @active: that was within SLU_MEMORY_MS
- * @bursts: it has as much dirty as it may
- * @had: of the device
+ * @over_limit: it has as much dirty data as it may have
+ * @usage: its recent use of the device
  * @queued: its requests that wait by rank
- * @light: that is less than its rank's @part; read without the lock
- * @expected: cost of what it has dirty, normalised bytes
- * @guess: how far off that was
- * @paid: spent in advance, for calls that are inside
- * @inside: calls that have gone and not returned
- * @calls: held
- * @went: jiffies when one of them went, or the first began to wait
- * @later: requests on slu_data.later
- * @waits: in its rank's @waiting while there are any
+ * @light: its @usage is less than its rank's @part; read without the lock
+ * @expected: cost of its dirty data, normalised bytes
+ * @guess: the error of that prediction
+ * @paid: charged in advance, for calls that are inside
+ * @inside: calls that were admitted and have not returned
+ * @calls: its held calls
+ * @released: jiffies when one of them was last released, or the first was held
+ * @deferred: its requests in slu_data.deferred
+ * @waits: in its rank's @waiting while it has held calls
  */
 struct slu_client {
 	struct split_account *account;
@@ -210,8 +213,8 @@ struct slu_client {
 	unsigned int rank;
 	unsigned long last;
 	bool active;
-	bool bursts;
-	struct slu_had had;
+	bool over_limit;
+	struct slu_usage usage;
 	unsigned int queued;
 	bool light;
 	u64 expected;
@@ -219,74 +222,75 @@ struct slu_client {
 	u64 paid;
 	unsigned int inside;
 	struct held_calls calls;
-	unsigned long went;
-	unsigned int later;
+	unsigned long released;
+	unsigned int deferred;
 	struct list_head waits;
 };
 
 /**
  * struct slu_rank - the processes of a rank
- * @waiting: clients with held calls, the one that goes next first
+ * @waiting: clients with held calls; the next to be released is first
  * @active: active clients
- * @had: of the device, by its clients
- * @part: what part of that its client has had, on average over all of it, << SLU_PART_SHIFT:
- *	  processes that ask for little don't count for it, however many they are
- * @light: jiffies when a light one last had a request; read without the lock
- * @expected: of its clients
- * @later: of its clients
- * @next_ns: its next call may go then, below a more urgent rank
- * @latest: the client that did something last
- * @last: jiffies when it did
- * @other: jiffies when another one last did
- * @inside: calls that have gone and not returned
- * @went: jiffies when a held call went, or began to wait where none did
- * @wrote: jiffies when a part was last written back for a writer with nothing dirty of its own
+ * @usage: recent use of the device, by its clients
+ * @part: mean part of @usage that one client has, << SLU_PART_SHIFT.  It is weighted by cost, so
+ *	  that light processes do not lower it, however many there are
+ * @light: jiffies of the last request of a light client; read without the lock
+ * @expected: sum of its clients'
+ * @deferred: sum of its clients'
+ * @next_ns: when its next call may be admitted below a more urgent rank
+ * @latest: the client that was active last
+ * @last: jiffies when it was
+ * @other: jiffies when another client was
+ * @inside: calls that were admitted and have not returned
+ * @released: jiffies when a held call was last released, or the first was held
+ * @wrote: jiffies of the last writeback for a writer whose own file has no dirty pages
  */
 struct slu_rank {
 	struct list_head waiting;
 	unsigned int active;
-	struct slu_had had;
+	struct slu_usage usage;
 	s64 part;
 	unsigned long light;
 	u64 expected;
-	unsigned int later;
+	unsigned int deferred;
 	u64 next_ns;
 	const struct slu_client *latest;
 	unsigned long last;
 	unsigned long other;
 	unsigned int inside;
-	unsigned long went;
+	unsigned long released;
 	unsigned long wrote;
 };
 
 /**
- * struct slu_data - one queue's scheduler
+ * struct slu_data - the scheduler of one queue
  * @ranks: the order of requests; its lock guards all that follows, unless it says otherwise
- * @device: for split.h's functions
- * @client: by account's id
- * @known: clients with an account
+ * @device: for the functions of split.h
+ * @client: by account id
+ * @known: clients that have an account
  * @rank: the ranks
- * @active: active clients
- * @bursts: clients that have as much dirty as they may
- * @held: calls
- * @later: writeback that no commit asked for, below a more urgent rank, in order
- * @piece: of these the one that goes next, and is not on it any more; read without the lock
- * @pieces: of these with the driver
- * @room_ns: the device's time for more of them; read without the lock
- * @commits: calls inside that want to be durable, where a commit writes data of others first
+ * @active: number of active clients
+ * @over_limit: number of clients over their limit of dirty data
+ * @held: number of held calls
+ * @deferred: writeback that no commit asked for, in the order of its arrival
+ * @piece: the deferred request that is dispatched next, no longer in @deferred; read without the
+ *	   lock
+ * @pieces: number of such requests that the driver has
+ * @room_ns: device time for more of them; read without the lock
+ * @commits: calls inside that wait for a commit that writes data of others first
  * @mounted: a file system is on the disk itself
- * @worked: in so many ticks on end light processes came with requests; less than 0 after they had
- *	    the device for themselves and used little of it
- * @quiet: what they had of the device for themselves, SLU_LOUD_TICKS for each tick
- * @quiet_for: ticks of that since pieces last went
- * @used: of these, in how many they had requests
- * @loud: that was all that they may have
+ * @light_ticks: ticks in a row with requests of light processes; below 0 after exclusive ticks that
+ *		 these hardly used
+ * @exclusive: balance of exclusive ticks, SLU_SHARED_TICKS for each one
+ * @exclusive_ticks: exclusive ticks since the last piece
+ * @exclusive_used: exclusive ticks with requests of light processes
+ * @exclusive_spent: no more exclusive ticks until @exclusive is 0 again
  * @max_sectors: of the queue's requests, while no ranks compete
- * @set_sectors: what the queue was last given
- * @cost: what split_dispatch() has charged so far
- * @writes_back: that is for the page cache or the journal
- * @tick: looks after all that time changes, while a client is known
- * @burst_ms: 0: no limit; read and written without the lock
+ * @set_sectors: the queue's limit as it was last set here
+ * @cost: charged by split_dispatch() so far
+ * @writes_back: that request is of the page cache or the journal
+ * @tick: reviews all that depends on time, while a client is known
+ * @burst_ms: knob; 0: no limit; read and written without the lock
  */
 struct slu_data {
 	struct ranks ranks;
@@ -295,19 +299,19 @@ struct slu_data {
 	struct list_head known;
 	struct slu_rank rank[RANKS];
 	unsigned int active;
-	unsigned int bursts;
+	unsigned int over_limit;
 	unsigned int held;
-	struct list_head later;
+	struct list_head deferred;
 	struct request *piece;
 	unsigned int pieces;
 	s64 room_ns;
 	unsigned int commits;
 	bool mounted;
-	int worked;
-	int quiet;
-	int quiet_for;
-	int used;
-	bool loud;
+	int light_ticks;
+	int exclusive;
+	int exclusive_ticks;
+	int exclusive_used;
+	bool exclusive_spent;
 	unsigned int max_sectors;
 	unsigned int set_sectors;
 	u64 cost;
@@ -338,7 +342,7 @@ static void slu_start_tick(struct slu_data *sluice, bool light)
 static void slu_set_gates(struct slu_data *sluice)
 {
 	struct split_device *device = READ_ONCE(sluice->device);
-	unsigned int kinds = sluice->bursts ? SLU_DIRTIES : SPLIT_NONE;
+	unsigned int kinds = sluice->over_limit ? SLU_DIRTIES : SPLIT_NONE;
 
 	/* What comes while it is being attached finds open gates. */
 	if (device)
@@ -352,8 +356,8 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 	client->ioprio = ioprio;
 	sluice->rank[client->rank].expected -= client->expected;
 	sluice->rank[rank].expected += client->expected;
-	sluice->rank[client->rank].later -= client->later;
-	sluice->rank[rank].later += client->later;
+	sluice->rank[client->rank].deferred -= client->deferred;
+	sluice->rank[rank].deferred += client->deferred;
 	sluice->rank[client->rank].inside -= client->inside;
 	sluice->rank[rank].inside += client->inside;
 	sluice->rank[client->rank].active -= client->active;
@@ -365,7 +369,7 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 	}
 	if (!held_calls_none(&client->calls) && rank != client->rank) {
 		if (list_empty(&sluice->rank[rank].waiting))
-			sluice->rank[rank].went = jiffies;
+			sluice->rank[rank].released = jiffies;
 		list_move_tail(&client->waits, &sluice->rank[rank].waiting);
 	}
 	client->rank = rank;
@@ -382,13 +386,13 @@ static noinline void slu_client_changed(struct slu_data *sluice, struct slu_clie
 		client->account = split_account_get(account);
 		client->last = jiffies;
 		client->guess = (struct guess){ 0 };
-		client->had.cost = 0;
+		client->usage.cost = 0;
 		client->light = false;
 	}
 	slu_set_rank(sluice, client, ioprio);
 }
 
-static struct slu_client *slu_client(struct slu_data *sluice, struct split_account *account)
+static struct slu_client *slu_client_of(struct slu_data *sluice, struct split_account *account)
 {
 	struct slu_client *client = &sluice->client[account->id];
 	unsigned short ioprio = READ_ONCE(account->ioprio);
@@ -399,12 +403,12 @@ static struct slu_client *slu_client(struct slu_data *sluice, struct split_accou
 	return client;
 }
 
-static void slu_set_bursts(struct slu_data *sluice, struct slu_client *client, bool bursts)
+static void slu_set_over_limit(struct slu_data *sluice, struct slu_client *client, bool over_limit)
 {
-	if (bursts == client->bursts)
+	if (over_limit == client->over_limit)
 		return;
-	client->bursts = bursts;
-	sluice->bursts += bursts ? 1 : -1;
+	client->over_limit = over_limit;
+	sluice->over_limit += over_limit ? 1 : -1;
 	slu_set_gates(sluice);
 }
 
@@ -418,8 +422,8 @@ static void slu_set_active(struct slu_data *sluice, struct slu_client *client, b
 	slu_set_gates(sluice);
 }
 
-/* A client does something.  Account 0 stands for many processes, and for none. */
-static void slu_be_there(struct slu_data *sluice, struct slu_client *client)
+/* A client does I/O, or calls.  Account 0 stands for many processes, and for none. */
+static void slu_note_activity(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
 
@@ -437,9 +441,9 @@ static void slu_forget(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
 
-	slu_set_bursts(sluice, client, false);
+	slu_set_over_limit(sluice, client, false);
 	slu_set_active(sluice, client, false);
-	/* The place will be another account's. */
+	/* Another account may get this place. */
 	if (r->latest == client) {
 		r->other = r->last;
 		r->latest = NULL;
@@ -449,13 +453,13 @@ static void slu_forget(struct slu_data *sluice, struct slu_client *client)
 	client->account = NULL;
 }
 
-/* Whether there are requests of such a place. */
+/* Whether requests wait at a place of the ranks. */
 static bool slu_has_requests(const struct slu_data *sluice, unsigned int place)
 {
 	return ranks_has_requests(&sluice->ranks.lane[ranks_lane_of(place)]);
 }
 
-/* Whether a rank has something to do, or had a moment ago. */
+/* Whether a rank has calls or requests, or had some within SLU_HOLD_MS. */
 static bool slu_is_busy(const struct slu_data *sluice, unsigned int rank)
 {
 	const struct slu_rank *r = &sluice->rank[rank];
@@ -465,8 +469,8 @@ static bool slu_is_busy(const struct slu_data *sluice, unsigned int rank)
 	       !slu_since(r->last, SLU_HOLD_MS);
 }
 
-/* How many more urgent ranks are busy, at most SLU_ABOVE_MOST. */
-static unsigned int slu_above(const struct slu_data *sluice, unsigned int rank)
+/* The number of more urgent ranks that are busy, at most SLU_ABOVE_MOST. */
+static unsigned int slu_busy_above(const struct slu_data *sluice, unsigned int rank)
 {
 	unsigned int above = 0;
 
@@ -475,8 +479,8 @@ static unsigned int slu_above(const struct slu_data *sluice, unsigned int rank)
 	return above;
 }
 
-/* Whether a more urgent rank was there lately. */
-static bool slu_was_above(const struct slu_data *sluice, unsigned int rank)
+/* Whether a more urgent rank was active within SLU_MEMORY_MS. */
+static bool slu_active_above(const struct slu_data *sluice, unsigned int rank)
 {
 	while (rank--)
 		if (!slu_since(sluice->rank[rank].last, SLU_MEMORY_MS))
@@ -484,9 +488,9 @@ static bool slu_was_above(const struct slu_data *sluice, unsigned int rank)
 	return false;
 }
 
-/* Whether another client of the same rank was there in the last @ms. */
-static bool slu_was_beside(const struct slu_data *sluice, const struct slu_client *client,
-			   unsigned int ms)
+/* Whether another client of the same rank was active within @ms. */
+static bool slu_peer_within(const struct slu_data *sluice, const struct slu_client *client,
+			    unsigned int ms)
 {
 	const struct slu_rank *r = &sluice->rank[client->rank];
 
@@ -495,28 +499,28 @@ static bool slu_was_beside(const struct slu_data *sluice, const struct slu_clien
 
 /* Equal ranks */
 
-/* All forget at the same time, so that they can be compared. */
-static void slu_forget_had(struct slu_had *had)
+/* All are halved at the same times, so that they can be compared. */
+static void slu_decay(struct slu_usage *usage)
 {
-	unsigned long when = jiffies / msecs_to_jiffies(SLU_HAD_MS);
+	unsigned long when = jiffies / msecs_to_jiffies(SLU_HALF_LIFE_MS);
 
-	had->cost >>= min(when - had->when, 63UL);
-	had->when = when;
+	usage->cost >>= min(when - usage->when, 63UL);
+	usage->when = when;
 }
 
-/* Whether a client has had less than a part of what those have had that have most of the device. */
-static bool slu_had_less(struct slu_rank *r, struct slu_client *client, unsigned int divisor)
+/* Whether a client used less than a part of what the heavy clients of its rank used. */
+static bool slu_used_less(struct slu_rank *r, struct slu_client *client, unsigned int divisor)
 {
-	slu_forget_had(&client->had);
-	slu_forget_had(&r->had);
-	return client->had.cost * divisor < r->had.cost * r->part >> SLU_PART_SHIFT;
+	slu_decay(&client->usage);
+	slu_decay(&r->usage);
+	return client->usage.cost * divisor < r->usage.cost * r->part >> SLU_PART_SHIFT;
 }
 
 /*
- * A client has @cost of the device.  With as much as those that have most it isn't light.  One that
- * comes from another rank may have had more than its rank.
+ * A client uses the device for @cost.  It is light no longer once it has used as much as the heavy
+ * clients.  A client that comes from another rank may have used more than its rank.
  */
-static void slu_have(struct slu_data *sluice, struct slu_client *client, u64 cost)
+static void slu_note_usage(struct slu_data *sluice, struct slu_client *client, u64 cost)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
 	s64 part;
@@ -524,58 +528,60 @@ static void slu_have(struct slu_data *sluice, struct slu_client *client, u64 cos
 	cost = min_t(u64, cost, SZ_1G);
 	if (!cost)
 		return;
-	slu_forget_had(&client->had);
-	slu_forget_had(&r->had);
-	client->had.cost += cost;
-	r->had.cost += cost;
-	part = div64_u64(min(client->had.cost, r->had.cost) << SLU_PART_SHIFT, r->had.cost);
-	r->part += div64_s64((part - r->part) * (s64)cost, r->had.cost);
-	if (client->light && !slu_had_less(r, client, 1))
+	slu_decay(&client->usage);
+	slu_decay(&r->usage);
+	client->usage.cost += cost;
+	r->usage.cost += cost;
+	part = div64_u64(min(client->usage.cost, r->usage.cost) << SLU_PART_SHIFT, r->usage.cost);
+	r->part += div64_s64((part - r->part) * (s64)cost, r->usage.cost);
+	if (client->light && !slu_used_less(r, client, 1))
 		WRITE_ONCE(client->light, false);
 }
 
 /*
- * Whether requests of others than a client wait, or are kept back, or are inside and others were
- * there lately.
+ * Whether a client competes with others of its rank: their requests wait or are deferred, or
+ * requests wait while others are active or have held calls.
  */
-static bool slu_is_beside(const struct slu_data *sluice, const struct slu_client *client)
+static bool slu_has_competitors(const struct slu_data *sluice, const struct slu_client *client)
 {
 	const struct slu_rank *r = &sluice->rank[client->rank];
 
 	return ranks_queued(&sluice->ranks, client->rank) > client->queued ||
-	       r->later > client->later ||
+	       r->deferred > client->deferred ||
 	       (slu_has_requests(sluice, client->rank) &&
-		(slu_was_beside(sluice, client, SLU_HOLD_MS) || !list_empty(&r->waiting)));
+		(slu_peer_within(sluice, client, SLU_HOLD_MS) || !list_empty(&r->waiting)));
 }
 
 /*
- * A client comes with a request.  Return: whether it is light: it has little waiting, has had less
- * than half of what those have that have most of the device, and since then not all of that.  Not
- * on a disk that seeks, which does much more with many requests inside than with few.
+ * A client has a new request: update whether it is light.  It is, if it has few requests waiting
+ * and used less than half of what the heavy clients used, until it has used as much as they.  On a
+ * disk that seeks no client is light, because such a disk is much faster with many requests inside.
+ *
+ * Return: whether it is light.
  */
-static bool slu_comes_light(struct slu_data *sluice, struct slu_client *client)
+static bool slu_update_light(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
 	bool light;
 
 	if (client == sluice->client || sluice->ranks.rotating)
 		return false;
-	light = client->queued < SLU_AHEAD && slu_is_beside(sluice, client) &&
-		slu_had_less(r, client, client->light ? 1 : 2);
+	light = client->queued < SLU_AHEAD && slu_has_competitors(sluice, client) &&
+		slu_used_less(r, client, client->light ? 1 : 2);
 	WRITE_ONCE(client->light, light);
 	if (light)
 		WRITE_ONCE(r->light, jiffies);
 	return light;
 }
 
-/* Whether a light client of the same rank was there lately. */
-static bool slu_light_beside(const struct slu_data *sluice, const struct slu_client *client)
+/* Whether a light client of the same rank was active within SLU_MEMORY_MS. */
+static bool slu_has_light_peer(const struct slu_data *sluice, const struct slu_client *client)
 {
 	return !client->light && !slu_since(sluice->rank[client->rank].light, SLU_MEMORY_MS);
 }
 
-/* Whether a rank had a light client within @ms. */
-static bool slu_had_light(const struct slu_data *sluice, unsigned int ms)
+/* Whether any rank had a light client within @ms. */
+static bool slu_light_within(const struct slu_data *sluice, unsigned int ms)
 {
 	unsigned int i;
 
@@ -592,7 +598,7 @@ static u64 slu_ns(const struct slu_data *sluice, u64 cost)
 	return split_cost_ns(sluice->device, cost);
 }
 
-/* What @cost of the device's time leaves to wait for, below @above busy ranks. */
+/* The time until the next admission after @cost, below @above busy ranks, in ns. */
 static u64 slu_period(const struct slu_data *sluice, u64 cost, unsigned int above)
 {
 	unsigned int share = READ_ONCE(sluice->ranks.low_share);
@@ -603,11 +609,11 @@ static u64 slu_period(const struct slu_data *sluice, u64 cost, unsigned int abov
 	return min(period, SLU_PERIOD_MAX_NS);
 }
 
-/* A rank has the device do something: below a more urgent one that is of its share. */
+/* Charge @cost to a rank's share, if a more urgent rank is busy. */
 static void slu_spend(struct slu_data *sluice, unsigned int rank, u64 cost)
 {
 	struct slu_rank *r = &sluice->rank[rank];
-	unsigned int above = READ_ONCE(sluice->device) ? slu_above(sluice, rank) : 0;
+	unsigned int above = READ_ONCE(sluice->device) ? slu_busy_above(sluice, rank) : 0;
 	u64 now;
 
 	if (!above)
@@ -620,12 +626,12 @@ static void slu_spend(struct slu_data *sluice, unsigned int rank, u64 cost)
 /* Whether a rank has had its share. */
 static bool slu_is_spent(const struct slu_data *sluice, unsigned int rank)
 {
-	return sluice->rank[rank].next_ns > ktime_get_ns() && slu_above(sluice, rank);
+	return sluice->rank[rank].next_ns > ktime_get_ns() && slu_busy_above(sluice, rank);
 }
 
 /*
- * What a call will cost, as far as it isn't noticed in the call.  A direct write that is durable
- * has the drive flushed, for itself alone where it changes nothing that is in a journal.
+ * Predict the part of a call's cost that is not charged during the call.  A durable direct write
+ * has the drive flushed, also where it changes nothing that is in a journal.
  */
 static u64 slu_predict(const struct slu_data *sluice, const struct split_call *call)
 {
@@ -638,54 +644,54 @@ static u64 slu_predict(const struct slu_data *sluice, const struct split_call *c
 
 /* The limit of dirty data */
 
-static u64 slu_below(const struct slu_data *sluice)
+static u64 slu_limit_below(const struct slu_data *sluice)
 {
-	return sluice->ranks.rotating ? SLU_BELOW_DISK : SLU_BELOW_FLASH;
+	return sluice->ranks.rotating ? SLU_LIMIT_BELOW_DISK : SLU_LIMIT_BELOW_FLASH;
 }
 
-/* How much a client may have dirty, as the time that the device takes for it. */
+/* A client's limit of dirty data, as the time that the device takes to write it. */
 static u64 slu_limit_ns(const struct slu_data *sluice, const struct slu_client *client)
 {
 	u64 burst_ns = READ_ONCE(sluice->burst_ms) * (u64)NSEC_PER_MSEC;
 
-	if (slu_was_above(sluice, client->rank))
-		return min(burst_ns / SLU_BESIDE_PART, slu_ns(sluice, slu_below(sluice)));
-	if (slu_light_beside(sluice, client))
+	if (slu_active_above(sluice, client->rank))
+		return min(burst_ns / SLU_BESIDE_PART, slu_ns(sluice, slu_limit_below(sluice)));
+	if (slu_has_light_peer(sluice, client))
 		return burst_ns / SLU_LIGHT_PART;
-	if (slu_was_beside(sluice, client, SLU_MEMORY_MS))
+	if (slu_peer_within(sluice, client, SLU_MEMORY_MS))
 		return burst_ns / SLU_BESIDE_PART;
 	return client->rank > RANK_DEFAULT ? burst_ns / SLU_LOW_PART : burst_ns;
 }
 
-/* How long the device will take for what a client has dirty. */
+/* The time that the device will take for a client's dirty data. */
 static u64 slu_dirty_ns(const struct slu_data *sluice, const struct slu_client *client, u64 cost)
 {
 	return slu_ns(sluice, guess_cost(&client->guess, cost));
 }
 
-/* Whether a client has as much dirty as it may, or its rank has. */
-static bool slu_has_burst(const struct slu_data *sluice, const struct slu_client *client)
+/* Whether a client, or its rank, has as much dirty data as it may have. */
+static bool slu_is_over_limit(const struct slu_data *sluice, const struct slu_client *client)
 {
 	u64 limit_ns = slu_limit_ns(sluice, client), all_ns;
 
 	if (!READ_ONCE(sluice->burst_ms))
 		return false;
-	if (client->later > (slu_was_above(sluice, client->rank) ? 0 : SLU_LATER_BESIDE))
+	if (client->deferred > (slu_active_above(sluice, client->rank) ? 0 : SLU_DEFERRED_BESIDE))
 		return true;
 	if (slu_dirty_ns(sluice, client, client->expected) > limit_ns)
 		return true;
 	all_ns = slu_ns(sluice, sluice->rank[client->rank].expected);
-	if (slu_was_above(sluice, client->rank) || client->rank > RANK_DEFAULT)
+	if (slu_active_above(sluice, client->rank) || client->rank > RANK_DEFAULT)
 		return all_ns > limit_ns;
-	return client->expected > slu_below(sluice) && all_ns > SLU_RANK_LIMITS * limit_ns;
+	return client->expected > slu_limit_below(sluice) && all_ns > SLU_RANK_LIMITS * limit_ns;
 }
 
-/* What a client has dirty, or may have, has changed. */
+/* A client's dirty data or its limit has changed. */
 static void slu_note_dirty(struct slu_data *sluice, struct slu_client *client)
 {
-	/* What becomes dirty while the device is being attached is looked at later. */
+	/* While the device is being attached the tick does this later. */
 	if (READ_ONCE(sluice->device))
-		slu_set_bursts(sluice, client, slu_has_burst(sluice, client));
+		slu_set_over_limit(sluice, client, slu_is_over_limit(sluice, client));
 }
 
 /* Calls */
@@ -695,17 +701,17 @@ static bool slu_dirties(const struct split_call *call)
 	return BIT(call->kind) & SLU_DIRTIES && !call->direct && call->inode;
 }
 
-/* Why a call must wait, if no other one does; NULL: it may go. */
+/* Why a call must be held though no other one is; NULL: it may be admitted. */
 static const char *slu_reason(const struct slu_data *sluice, const struct slu_client *client,
 			      const struct split_call *call)
 {
 	if (slu_is_spent(sluice, client->rank))
 		return "rank";
-	return client->bursts && slu_dirties(call) ? "dirty" : NULL;
+	return client->over_limit && slu_dirties(call) ? "dirty" : NULL;
 }
 
-/* What a call's @private says once it has gone. */
-#define SLU_GONE BIT(0)
+/* Flags in a call's @private, set when it is admitted. */
+#define SLU_ADMITTED BIT(0)
 #define SLU_PAYS BIT(1)
 #define SLU_COMMITS BIT(2)
 
@@ -716,13 +722,13 @@ static bool slu_commits(const struct split_call *call)
 	       call->sb->s_magic == EXT4_SUPER_MAGIC;
 }
 
-/* A call goes into the file system. */
+/* Admit a call to the file system. */
 static void slu_admit(struct slu_data *sluice, struct slu_client *client, struct split_call *call,
 		      bool free)
 {
 	u64 cost = free ? 0 : slu_predict(sluice, call);
 
-	call->private = SLU_GONE;
+	call->private = SLU_ADMITTED;
 	if (!free)
 		call->private |= SLU_PAYS;
 	if (slu_commits(call)) {
@@ -742,10 +748,10 @@ static void slu_hold_call(struct slu_data *sluice, struct slu_client *client,
 	struct slu_rank *r = &sluice->rank[client->rank];
 
 	if (list_empty(&r->waiting))
-		r->went = jiffies;
+		r->released = jiffies;
 	if (held_calls_none(&client->calls)) {
 		list_add_tail(&client->waits, &r->waiting);
-		client->went = jiffies;
+		client->released = jiffies;
 	}
 	held_calls_add(&client->calls, call, reason);
 	trace_sluice_hold(sluice->ranks.q, call->account->tgid, client->rank, call->kind, reason);
@@ -753,7 +759,8 @@ static void slu_hold_call(struct slu_data *sluice, struct slu_client *client,
 	slu_set_gates(sluice);
 }
 
-static void slu_unlist(struct slu_data *sluice, struct slu_client *client, struct split_call *call)
+static void slu_remove_call(struct slu_data *sluice, struct slu_client *client,
+			    struct split_call *call)
 {
 	held_calls_del(&client->calls, call);
 	if (!--sluice->held)
@@ -762,33 +769,33 @@ static void slu_unlist(struct slu_data *sluice, struct slu_client *client, struc
 		list_del_init(&client->waits);
 }
 
-/* Lets a client's oldest held call go; another client's is next. */
+/* Release a client's oldest held call; another client is next. */
 static void slu_let_go(struct slu_data *sluice, struct slu_client *client)
 {
 	struct split_call *call = held_calls_first(&client->calls);
 	struct slu_rank *r = &sluice->rank[client->rank];
 
-	r->went = jiffies;
-	client->went = jiffies;
-	slu_unlist(sluice, client, call);
+	r->released = jiffies;
+	client->released = jiffies;
+	slu_remove_call(sluice, client, call);
 	if (!held_calls_none(&client->calls))
 		list_move_tail(&client->waits, &r->waiting);
 	slu_admit(sluice, client, call, false);
-	slu_be_there(sluice, client);
+	slu_note_activity(sluice, client);
 	trace_sluice_let_go(sluice->ranks.q, call->account->tgid, client->rank, call->kind,
 			    jiffies_to_msecs(jiffies - call->began));
 	split_let_go(call);
 }
 
-/* Whether a client's calls have waited for as long as they must bear. */
-static bool slu_is_late(const struct slu_rank *r, const struct slu_client *client, bool spent)
+/* Whether a client's calls have been held for the longest time. */
+static bool slu_is_starved(const struct slu_rank *r, const struct slu_client *client, bool spent)
 {
 	if (spent)
-		return slu_since(r->went, SLU_STARVATION_MS);
-	return slu_since(client->went, SLU_LATE * SLU_STARVATION_MS);
+		return slu_since(r->released, SLU_STARVATION_MS);
+	return slu_since(client->released, SLU_DIRTY_STARVATIONS * SLU_STARVATION_MS);
 }
 
-/* Lets go what needn't be held any longer of a rank. */
+/* Release the calls of a rank that need not be held any longer. */
 static void slu_review_rank(struct slu_data *sluice, struct slu_rank *r)
 {
 	struct slu_client *client, *first = NULL;
@@ -803,7 +810,7 @@ static void slu_review_rank(struct slu_data *sluice, struct slu_rank *r)
 		slu_note_dirty(sluice, client);
 		spent = slu_is_spent(sluice, client->rank);
 		reason = slu_reason(sluice, client, held_calls_first(&client->calls));
-		if (!reason || slu_is_late(r, client, spent)) {
+		if (!reason || slu_is_starved(r, client, spent)) {
 			slu_let_go(sluice, client);
 			continue;
 		}
@@ -833,15 +840,15 @@ static bool slu_enter(void *data, struct split_call *call)
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	sluice->mounted = true;
-	client = slu_client(sluice, call->account);
+	client = slu_client_of(sluice, call->account);
 	if (!free)
-		slu_be_there(sluice, client);
+		slu_note_activity(sluice, client);
 	slu_note_dirty(sluice, client);
 	if (!held_calls_none(&client->calls))
 		reason = "order";
 	else if (!free)
 		reason = !list_empty(&sluice->rank[client->rank].waiting) &&
-					 slu_above(sluice, client->rank)
+					 slu_busy_above(sluice, client->rank)
 				 ? "rank"
 				 : slu_reason(sluice, client, call);
 	if (!reason)
@@ -859,7 +866,7 @@ static void slu_drop(void *data, struct split_call *call)
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	if (!list_empty(&call->node))
-		slu_unlist(sluice, &sluice->client[call->account->id], call);
+		slu_remove_call(sluice, &sluice->client[call->account->id], call);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
 
@@ -872,12 +879,12 @@ static void slu_leave(void *data, struct split_call *call, ssize_t result)
 	if (!call->private)
 		return;
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	client = slu_client(sluice, call->account);
+	client = slu_client_of(sluice, call->account);
 	sluice->rank[client->rank].inside--;
 	if (!--client->inside)
 		client->paid = 0;
 	if (call->private & SLU_PAYS)
-		slu_be_there(sluice, client);
+		slu_note_activity(sluice, client);
 	if (call->private & SLU_COMMITS)
 		sluice->commits--;
 	slu_review(sluice);
@@ -894,14 +901,14 @@ static void slu_expect(void *data, struct split_account *account, u64 cost)
 	u64 guess, paid;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	client = slu_client(sluice, account);
+	client = slu_client_of(sluice, account);
 	client->expected += cost;
 	sluice->rank[client->rank].expected += cost;
 	guess = guess_cost(&client->guess, cost);
 	paid = min(client->paid, guess);
 	client->paid -= paid;
 	slu_spend(sluice, client->rank, guess - paid);
-	slu_be_there(sluice, client);
+	slu_note_activity(sluice, client);
 	slu_note_dirty(sluice, client);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
@@ -913,7 +920,7 @@ static void slu_settle(void *data, struct split_account *account, u64 cost)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	client = slu_client(sluice, account);
+	client = slu_client_of(sluice, account);
 	client->expected -= cost;
 	sluice->rank[client->rank].expected -= cost;
 	guess_settle(&client->guess, cost);
@@ -927,18 +934,18 @@ static void slu_demand(void *data, struct split_account *account, u64 cost)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	slu_spend(sluice, slu_client(sluice, account)->rank, cost);
+	slu_spend(sluice, slu_client_of(sluice, account)->rank, cost);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
 
-/* What is read and written directly is of the ranks' turns. */
+/* The turns of the ranks charge reads and direct writes; these are only counted here. */
 static void slu_charge(void *data, struct split_account *account, u64 cost)
 {
 	struct slu_data *sluice = data;
-	struct slu_client *client = slu_client(sluice, account);
+	struct slu_client *client = slu_client_of(sluice, account);
 
 	sluice->cost += cost;
-	slu_have(sluice, client, cost);
+	slu_note_usage(sluice, client, cost);
 	if (sluice->writes_back)
 		guess_charge(&client->guess, cost);
 }
@@ -957,7 +964,7 @@ static const struct split_ops slu_ops = {
 
 /* Requests, in the order of a request's life */
 
-/* What has one of these may be what a commit waits for. */
+/* A commit may wait for a request with one of these. */
 #define SLU_NEEDED (REQ_SYNC | REQ_META | REQ_SWAP | REQ_PREFLUSH | REQ_FUA)
 
 /*
@@ -992,7 +999,7 @@ static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	unsigned int tags = sluice_nr_tags(data);
 
 	if (!ordered && !all && !(opf & SLU_NEEDED))
-		sluice_limit_tags(data, tags / SLU_LATER_PART);
+		sluice_limit_tags(data, tags / SLU_UNASKED_PART);
 	else if (!ordered || (!rq_blocks_others(opf) && slu_leaves_tags(sluice)))
 		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
 	if (ordered)
@@ -1005,7 +1012,7 @@ static void slu_prepare_request(struct request *rq)
 	ranks_prepare_request(rq);
 }
 
-/* Says for which process of a more urgent rank a request goes before all reads. */
+/* Trace the process of a more urgent rank for which a request is dispatched before all reads. */
 static void slu_trace_inherit(const struct slu_data *sluice, const struct slu_client *client,
 			      struct request *rq)
 {
@@ -1020,26 +1027,26 @@ static void slu_trace_inherit(const struct slu_data *sluice, const struct slu_cl
 				     waiter->rank);
 }
 
-/* The rank of a request that comes.  What a task with a journal handle reads can't wait. */
+/* The place of a new request.  Reads of a task with a journal handle are urgent. */
 static unsigned int slu_place(struct request *rq)
 {
 	struct slu_data *sluice = rq->q->elevator->elevator_data;
-	struct slu_client *client = slu_client(sluice, split_request_account(rq));
+	struct slu_client *client = slu_client_of(sluice, split_request_account(rq));
 	bool orders = slu_orders(rq), light;
 	unsigned int rank;
 
 	if (trace_sluice_inherit_enabled() && rq != sluice->piece &&
 	    (!orders || split_has_handle()))
 		slu_trace_inherit(sluice, client, rq);
-	/* What no process is known to have caused is above none of them. */
+	/* A request without a known cause has the lowest rank. */
 	if (!orders)
 		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
-	slu_be_there(sluice, client);
+	slu_note_activity(sluice, client);
 	rank = split_works_for_all(sluice->device) ? client->rank
 						   : rank_of_ioprio(sluice_rq_ioprio(rq));
 	if (split_has_handle())
 		return rank | RANKS_URGENT;
-	light = rank == client->rank && slu_comes_light(sluice, client);
+	light = rank == client->rank && slu_update_light(sluice, client);
 	client->queued++;
 	return rank | (light ? RANKS_LIGHT : 0);
 }
@@ -1051,7 +1058,7 @@ static bool slu_is_unasked(const struct request *rq)
 	       rq->rq_flags & SLUICE_RQF_SCHED;
 }
 
-/* Whether it is that, and a more urgent rank is busy, or a light process of the same. */
+/* Whether a request is such writeback, with a more urgent rank busy or a light peer. */
 static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 {
 	struct slu_client *client;
@@ -1059,36 +1066,36 @@ static bool slu_may_wait(struct slu_data *sluice, struct request *rq)
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (!slu_is_unasked(rq))
 		return false;
-	client = slu_client(sluice, split_request_account(rq));
+	client = slu_client_of(sluice, split_request_account(rq));
 	return client != sluice->client &&
-	       (slu_above(sluice, client->rank) || slu_light_beside(sluice, client));
+	       (slu_busy_above(sluice, client->rank) || slu_has_light_peer(sluice, client));
 }
 
-/* Whether what waits is below a more urgent rank, and not beside a light process of its own. */
+/* Whether a deferred request is below a busy, more urgent rank. */
 static bool slu_is_below(struct slu_data *sluice, struct request *rq)
 {
-	return slu_above(sluice, slu_client(sluice, split_request_account(rq))->rank);
+	return slu_busy_above(sluice, slu_client_of(sluice, split_request_account(rq))->rank);
 }
 
-/* What a tick adds to the room for what waits. */
+/* The room that a tick adds for deferred requests, in ns of device time. */
 static s64 slu_tick_room(const struct slu_data *sluice, bool below)
 {
-	bool light = slu_had_light(sluice, SLU_MEMORY_MS);
+	bool light = slu_light_within(sluice, SLU_MEMORY_MS);
 	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(light ? SLU_TICK_BESIDE_MS : SLU_TICK_MS));
 
 	if (below)
 		return tick_ns / SLU_ROOM_PART;
-	return sluice->loud ? tick_ns : div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
+	return sluice->exclusive_spent ? tick_ns : div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
 }
 
-/* The most room for what waits: where nothing did for a tick, as when its writer was held. */
+/* The most room, which is there after a tick without deferred requests. */
 static s64 slu_most_room(const struct slu_data *sluice, bool below)
 {
 	return below ? SLU_ROOM_NS : slu_tick_room(sluice, false) * SLU_PIECES_BESIDE;
 }
 
-/* Keeps back what may wait. */
-static void slu_put_off(struct slu_data *sluice, struct list_head *list)
+/* Defer the requests of a list that may wait. */
+static void slu_defer(struct slu_data *sluice, struct list_head *list)
 {
 	struct slu_client *client;
 	struct request *rq, *next;
@@ -1098,10 +1105,10 @@ static void slu_put_off(struct slu_data *sluice, struct list_head *list)
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		if (!slu_may_wait(sluice, rq))
 			continue;
-		list_move_tail(&rq->queuelist, &sluice->later);
-		client = slu_client(sluice, split_request_account(rq));
-		client->later++;
-		sluice->rank[client->rank].later++;
+		list_move_tail(&rq->queuelist, &sluice->deferred);
+		client = slu_client_of(sluice, split_request_account(rq));
+		client->deferred++;
+		sluice->rank[client->rank].deferred++;
 	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 }
@@ -1117,31 +1124,31 @@ static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 		split_insert(sluice->device, rq);
 		unasked |= slu_is_unasked(rq);
 	}
-	/* What the driver gave back is inside the device still. */
+	/* A request that the driver gave back still counts as inside the device. */
 	if (unasked && !sluice_insert_at_head(ins))
-		slu_put_off(sluice, list);
+		slu_defer(sluice, list);
 	ranks_insert_requests(hctx, list, ins);
 }
 
 /*
- * Whether the next piece of @later may go: there is room, or the queue is being frozen, which waits
- * for all of it.  With or without the lock.
+ * Whether the next deferred request may be dispatched: there is room, or the queue is being frozen,
+ * which waits for all of them.  With or without the lock.
  */
 static bool slu_has_room(const struct slu_data *sluice)
 {
-	return !list_empty_careful(&sluice->later) && !READ_ONCE(sluice->piece) &&
+	return !list_empty_careful(&sluice->deferred) && !READ_ONCE(sluice->piece) &&
 	       (READ_ONCE(sluice->room_ns) > 0 ||
 		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
 }
 
-/* Of what is kept back the first of the most urgent rank; there is some. */
+/* The first deferred request of the most urgent rank; there is one. */
 static struct request *slu_next_piece(struct slu_data *sluice)
 {
 	struct request *rq, *best = NULL;
 	unsigned int rank = RANKS;
 
-	list_for_each_entry(rq, &sluice->later, queuelist) {
-		const struct slu_client *client = slu_client(sluice, split_request_account(rq));
+	list_for_each_entry(rq, &sluice->deferred, queuelist) {
+		const struct slu_client *client = slu_client_of(sluice, split_request_account(rq));
 
 		if (client->rank < rank) {
 			rank = client->rank;
@@ -1151,7 +1158,7 @@ static struct request *slu_next_piece(struct slu_data *sluice)
 	return best;
 }
 
-/* The next piece goes before all ranks, once what else goes before them has gone. */
+/* Make the next piece urgent, once no other urgent request waits. */
 static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 {
 	struct slu_client *client;
@@ -1162,13 +1169,13 @@ static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	if (slu_has_room(sluice) && list_empty(&sluice->ranks.urgent)) {
 		rq = slu_next_piece(sluice);
-		/* There may be more room than that while another process's are next. */
+		/* Another process's requests may have had more room than this. */
 		if (slu_may_wait(sluice, rq))
 			sluice->room_ns = min(sluice->room_ns,
 					      slu_most_room(sluice, slu_is_below(sluice, rq)));
-		client = slu_client(sluice, split_request_account(rq));
-		client->later--;
-		sluice->rank[client->rank].later--;
+		client = slu_client_of(sluice, split_request_account(rq));
+		client->deferred--;
+		sluice->rank[client->rank].deferred--;
 		slu_note_dirty(sluice, client);
 		list_move(&rq->queuelist, &list);
 		WRITE_ONCE(sluice->piece, rq);
@@ -1178,7 +1185,7 @@ static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 		ranks_insert_requests(hctx, &list, 0);
 }
 
-/* A request leaves: its causes are charged.  A piece keeps with it that it is one. */
+/* A request is dispatched: charge its causes, and note on a piece that it is one. */
 static void slu_pay(struct slu_data *sluice, struct request *rq)
 {
 	bool piece = rq == sluice->piece;
@@ -1214,7 +1221,7 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	ranked = list_empty(&sluice->ranks.urgent);
 	rq = ranks_next(&sluice->ranks);
 	if (rq && ranked)
-		slu_client(sluice, split_request_account(rq))->queued--;
+		slu_client_of(sluice, split_request_account(rq))->queued--;
 	if (rq)
 		slu_pay(sluice, rq);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
@@ -1224,10 +1231,11 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * A piece is done.  A commit that may need what is kept back waits for no more than that.
- * Return: whether the next piece may go.
+ * A piece is done.  A commit may need deferred requests: with one inside, the next piece follows.
+ *
+ * Return: whether the queues must run.
  */
-static bool slu_written(struct slu_data *sluice)
+static bool slu_piece_done(struct slu_data *sluice)
 {
 	unsigned long flags;
 	bool run = false;
@@ -1245,7 +1253,7 @@ static bool slu_written(struct slu_data *sluice)
 static void slu_finish_request(struct request *rq)
 {
 	struct request_queue *q = rq->q;
-	bool run = !slu_orders(rq) && ranks_note(rq) && slu_written(q->elevator->elevator_data);
+	bool run = !slu_orders(rq) && ranks_note(rq) && slu_piece_done(q->elevator->elevator_data);
 
 	ranks_finish_request(rq);
 	split_finish(rq);
@@ -1253,11 +1261,11 @@ static void slu_finish_request(struct request *rq)
 		blk_mq_run_hw_queues(q, true);
 }
 
-/* Whether a light process has the device for itself.  A commit may need what is kept back. */
-static bool slu_is_quiet(const struct slu_data *sluice)
+/* Whether light processes have the device exclusively.  A commit may need deferred requests. */
+static bool slu_is_exclusive(const struct slu_data *sluice)
 {
-	return sluice->worked >= SLU_WORKS && !sluice->loud && !sluice->commits &&
-	       !list_empty(&sluice->later);
+	return sluice->light_ticks >= SLU_LIGHT_TICKS && !sluice->exclusive_spent &&
+	       !sluice->commits && !list_empty(&sluice->deferred);
 }
 
 static bool slu_has_light(const struct slu_data *sluice)
@@ -1270,28 +1278,26 @@ static bool slu_has_light(const struct slu_data *sluice)
 	return false;
 }
 
-/* A tick has passed, in which pieces were kept back for light processes, or went. */
-static void slu_note_quiet(struct slu_data *sluice)
+/* Count a tick as exclusive to light processes or as shared. */
+static void slu_count_exclusive(struct slu_data *sluice)
 {
-	if (!slu_is_quiet(sluice)) {
-		sluice->quiet -= min(sluice->quiet, SLU_QUIET_TICKS);
-		sluice->quiet_for = 0;
-		sluice->used = 0;
-		sluice->loud &= sluice->quiet > 0;
+	if (!slu_is_exclusive(sluice)) {
+		sluice->exclusive -= min(sluice->exclusive, SLU_EXCLUSIVE_TICKS);
+		sluice->exclusive_ticks = 0;
+		sluice->exclusive_used = 0;
+		sluice->exclusive_spent &= sluice->exclusive > 0;
 		return;
 	}
-	sluice->quiet += SLU_LOUD_TICKS;
-	sluice->quiet_for++;
-	sluice->used += slu_has_light(sluice);
-	if (sluice->quiet_for >= SLU_QUIET_LEAST &&
-	    sluice->used * SLU_QUIET_USED < sluice->quiet_for)
-		sluice->worked = -SLU_LOUD_TICKS;
-	sluice->loud = sluice->quiet >= SLU_QUIET_TICKS * SLU_LOUD_TICKS;
+	sluice->exclusive += SLU_SHARED_TICKS;
+	sluice->exclusive_ticks++;
+	sluice->exclusive_used += slu_has_light(sluice);
+	if (sluice->exclusive_ticks >= SLU_EXCLUSIVE_LEAST &&
+	    sluice->exclusive_used * SLU_EXCLUSIVE_USED < sluice->exclusive_ticks)
+		sluice->light_ticks = -SLU_SHARED_TICKS;
+	sluice->exclusive_spent = sluice->exclusive >= SLU_EXCLUSIVE_TICKS * SLU_SHARED_TICKS;
 }
 
-/*
- * Once the pieces inside are done there is room for more; for all, if none may wait any longer.
- */
+/* Add the room of a tick once the pieces inside are done; all of it, if nothing need wait. */
 static void slu_make_room(struct slu_data *sluice)
 {
 	struct request *next;
@@ -1299,7 +1305,7 @@ static void slu_make_room(struct slu_data *sluice)
 	s64 room;
 
 	lockdep_assert_held(&sluice->ranks.lock);
-	if (list_empty(&sluice->later)) {
+	if (list_empty(&sluice->deferred)) {
 		room = sluice->room_ns + slu_tick_room(sluice, false);
 		sluice->room_ns = min(room, slu_most_room(sluice, false));
 		return;
@@ -1309,13 +1315,13 @@ static void slu_make_room(struct slu_data *sluice)
 	room = sluice->room_ns + slu_tick_room(sluice, below);
 	if (!slu_may_wait(sluice, next))
 		WRITE_ONCE(sluice->room_ns, SLU_PERIOD_MAX_NS);
-	else if (!below && slu_is_quiet(sluice))
+	else if (!below && slu_is_exclusive(sluice))
 		WRITE_ONCE(sluice->room_ns, min(sluice->room_ns, 0));
 	else if (sluice->pieces < (below ? 1U : SLU_PIECES_BESIDE))
 		WRITE_ONCE(sluice->room_ns, min(room, slu_most_room(sluice, below)));
 }
 
-static unsigned int slu_piece(const struct slu_data *sluice)
+static unsigned int slu_piece_sectors(const struct slu_data *sluice)
 {
 	unsigned int sectors = SLU_PIECE_MOST;
 
@@ -1326,7 +1332,7 @@ static unsigned int slu_piece(const struct slu_data *sluice)
 }
 
 /*
- * The queue's requests are pieces while ranks compete for flash.  A limit that was changed
+ * Limit the queue's requests to pieces while ranks compete for flash.  A limit that was changed
  * meanwhile is the user's.
  */
 static void slu_set_pieces(struct slu_data *sluice, bool pieces)
@@ -1339,15 +1345,15 @@ static void slu_set_pieces(struct slu_data *sluice, bool pieces)
 	now = min_not_zero(min(sluice->max_sectors, limits->max_hw_sectors),
 			   limits->max_dev_sectors);
 	if (pieces)
-		now = min(now, slu_piece(sluice));
+		now = min(now, slu_piece_sectors(sluice));
 	if (now == was || cmpxchg(&limits->max_sectors, was, now) == was)
 		sluice->set_sectors = now;
 }
 
 /*
- * Whether several ranks did something lately, have calls that wait or data to be written back.
- * Without a file system on the disk itself, what is above has limits of its own that it took from
- * this queue.
+ * Whether several ranks were active within SLU_MEMORY_MS, have held calls or much dirty data.
+ * Without a file system on the disk itself, the layers above have taken their limits from this
+ * queue.
  */
 static bool slu_ranks_compete(const struct slu_data *sluice)
 {
@@ -1357,17 +1363,17 @@ static bool slu_ranks_compete(const struct slu_data *sluice)
 		const struct slu_rank *r = &sluice->rank[i];
 
 		there += !slu_since(r->last, SLU_MEMORY_MS) || !list_empty(&r->waiting) ||
-			 r->expected > slu_below(sluice);
+			 r->expected > slu_limit_below(sluice);
 	}
 	return there > 1;
 }
 
 /* The tick */
 
-/* Return: whether a client is still known. */
-static bool slu_look_at(struct slu_data *sluice, struct slu_client *client)
+/* Update a client, or forget it.  Return: whether it is still known. */
+static bool slu_refresh(struct slu_data *sluice, struct slu_client *client)
 {
-	if (client->bursts)
+	if (client->over_limit)
 		slu_note_dirty(sluice, client);
 	if (!held_calls_none(&client->calls) || !slu_since(client->last, SLU_MEMORY_MS))
 		return true;
@@ -1379,11 +1385,11 @@ static bool slu_look_at(struct slu_data *sluice, struct slu_client *client)
 }
 
 /*
- * So many pages of a writer's file are a part, for which the device takes *@part_ns; if nothing of
- * that is dirty, of all that its rank has.
+ * The number of pages of a writer's file that the device writes in *@part_ns.  If that file has no
+ * dirty pages, it is that of all dirty data of the rank.
  */
-static unsigned int slu_part(const struct slu_data *sluice, const struct slu_client *client,
-			     const struct split_dirt *dirt, u64 *part_ns)
+static unsigned int slu_part_pages(const struct slu_data *sluice, const struct slu_client *client,
+				   const struct split_dirt *dirt, u64 *part_ns)
 {
 	u64 cost = dirt->dirty ? dirt->cost : sluice->rank[client->rank].expected;
 	u64 pages = (dirt->dirty ?: cost) >> PAGE_SHIFT;
@@ -1395,13 +1401,13 @@ static unsigned int slu_part(const struct slu_data *sluice, const struct slu_cli
 	return clamp_t(u64, pages, SLU_PART_LEAST, SLU_PART_MOST);
 }
 
-/* Whether a client's oldest held call is a writer's that has too much dirty. */
+/* Whether a client's oldest held call is a write above the limit of dirty data. */
 static bool slu_may_write_back(const struct slu_client *client)
 {
-	return client->bursts && slu_dirties(held_calls_first(&client->calls));
+	return client->over_limit && slu_dirties(held_calls_first(&client->calls));
 }
 
-/* Such a writer has some of its file written back, if not enough is being written. */
+/* Write back a part of such a writer's file, if not enough of it is being written. */
 static void slu_write_back(struct slu_data *sluice, struct slu_client *client)
 {
 	struct split_call *call = held_calls_first(&client->calls);
@@ -1410,8 +1416,8 @@ static void slu_write_back(struct slu_data *sluice, struct slu_client *client)
 	unsigned int part;
 	u64 part_ns;
 
-	split_dirt(call, SLU_COUNTED, &dirt);
-	part = slu_part(sluice, client, &dirt, &part_ns);
+	split_count_dirt(call, SLU_COUNTED, &dirt);
+	part = slu_part_pages(sluice, client, &dirt, &part_ns);
 	if (dirt.writing >> PAGE_SHIFT >= min(part / 2, SLU_COUNTED))
 		return;
 	if (!dirt.dirty && !slu_since(r->wrote, part_ns / NSEC_PER_MSEC))
@@ -1420,20 +1426,20 @@ static void slu_write_back(struct slu_data *sluice, struct slu_client *client)
 	split_write_back(call, part);
 }
 
-/* Looks at some of the known clients, after those that it looked at in the last tick. */
-static void slu_look(struct slu_data *sluice)
+/* Update some of the known clients, after those of the last tick. */
+static void slu_scan(struct slu_data *sluice)
 {
 	struct slu_client *client, *first = NULL;
-	unsigned int looks = SLU_LOOKS, answers = SLU_ANSWERS, writers = SLU_WRITERS;
+	unsigned int looks = SLU_SCANS, answers = SLU_ANSWERS, writers = SLU_WRITERS;
 
 	while (looks-- && answers && !list_empty(&sluice->known)) {
 		client = list_first_entry(&sluice->known, struct slu_client, known);
 		if (client == first)
 			break;
-		if (!slu_look_at(sluice, client))
+		if (!slu_refresh(sluice, client))
 			continue;
 		if (!held_calls_none(&client->calls)) {
-			const char *reason = client->bursts ? "dirty" : "rank";
+			const char *reason = client->over_limit ? "dirty" : "rank";
 
 			if (slu_may_write_back(client) && writers) {
 				writers--;
@@ -1454,14 +1460,15 @@ static void slu_tick(struct timer_list *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
-	slu_note_quiet(sluice);
-	sluice->worked = slu_had_light(sluice, 2 * SLU_TICK_BESIDE_MS) ? sluice->worked + 1 : 0;
+	slu_count_exclusive(sluice);
+	sluice->light_ticks =
+		slu_light_within(sluice, 2 * SLU_TICK_BESIDE_MS) ? sluice->light_ticks + 1 : 0;
 	slu_make_room(sluice);
 	run = slu_has_room(sluice);
-	slu_look(sluice);
+	slu_scan(sluice);
 	slu_review(sluice);
-	light = slu_had_light(sluice, SLU_MEMORY_MS);
-	again = !list_empty(&sluice->known) || !list_empty(&sluice->later);
+	light = slu_light_within(sluice, SLU_MEMORY_MS);
+	again = !list_empty(&sluice->known) || !list_empty(&sluice->deferred);
 	if (!sluice->ranks.rotating)
 		slu_set_pieces(sluice,
 			       again && ((light && sluice->mounted) || slu_ranks_compete(sluice)));
@@ -1470,7 +1477,7 @@ static void slu_tick(struct timer_list *timer)
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 	if (!run)
 		return;
-	/* They may wait for a tag that what is kept back has. */
+	/* Submitters may wait for a tag that a deferred request has. */
 	sluice_wake_for_tags(sluice->ranks.q);
 	blk_mq_run_hw_queues(sluice->ranks.q, true);
 }
@@ -1528,7 +1535,7 @@ static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	sluice->ranks.place = slu_place;
 	sluice->ranks.low_share = SLU_LOW_SHARE;
 	INIT_LIST_HEAD(&sluice->known);
-	INIT_LIST_HEAD(&sluice->later);
+	INIT_LIST_HEAD(&sluice->deferred);
 	sluice->max_sectors = queue_max_sectors(q);
 	sluice->set_sectors = sluice->max_sectors;
 	sluice->burst_ms = sluice->ranks.rotating ? SLU_BURST_DISK_MS : SLU_BURST_FLASH_MS;
@@ -1540,7 +1547,7 @@ static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	}
 	WRITE_ONCE(sluice->device, device);
 	sluice_may_limit_tags(q);
-	/* What may be dirty was decided at the gates; what is kept back would hold its tokens. */
+	/* The gates limit dirty data; deferred requests would hold the tokens of wbt. */
 	sluice_disable_wbt(q, eq);
 	eq->elevator_data = sluice;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
@@ -1549,19 +1556,20 @@ static int slu_init_sched(struct request_queue *q, struct elevator_queue *eq)
 
 static void slu_check_books(const struct slu_data *sluice)
 {
-	unsigned int i, bursts = 0, active = 0;
+	unsigned int i, over_limit = 0, active = 0;
 
 	WARN_ON_ONCE(sluice->held);
-	WARN_ON_ONCE(!list_empty(&sluice->later) || sluice->piece || sluice->pieces);
+	WARN_ON_ONCE(!list_empty(&sluice->deferred) || sluice->piece || sluice->pieces);
 	for (i = 0; i < RANKS; i++)
-		WARN_ON_ONCE(sluice->rank[i].later);
+		WARN_ON_ONCE(sluice->rank[i].deferred);
 	for (i = 0; i < SPLIT_ACCOUNTS; i++) {
-		bursts += sluice->client[i].bursts;
+		over_limit += sluice->client[i].over_limit;
 		active += sluice->client[i].active;
-		WARN_ON_ONCE(!held_calls_none(&sluice->client[i].calls) || sluice->client[i].later);
+		WARN_ON_ONCE(!held_calls_none(&sluice->client[i].calls) ||
+			     sluice->client[i].deferred);
 		WARN_ON_ONCE(sluice->client[i].queued);
 	}
-	WARN_ON_ONCE(bursts != sluice->bursts || active != sluice->active);
+	WARN_ON_ONCE(over_limit != sluice->over_limit || active != sluice->active);
 }
 
 /* Called with the queue frozen: every request has been finished. */
@@ -1595,7 +1603,7 @@ static sluice_attr_t slu_attrs[] = {
 };
 
 #ifdef CONFIG_BLK_DEBUG_FS
-/* debugfs .../sched/clients: a line for each that is known. */
+/* debugfs .../sched/clients: a line for each known client. */
 static int slu_clients_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
@@ -1614,18 +1622,18 @@ static int slu_clients_show(void *data, struct seq_file *m)
 	return 0;
 }
 
-/* debugfs .../sched/writeback: what is kept back. */
+/* debugfs .../sched/writeback: the number of deferred requests and of pieces. */
 static int slu_writeback_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 	struct slu_data *sluice = q->elevator->elevator_data;
 	const struct request *rq;
-	unsigned int later = 0;
+	unsigned int deferred = 0;
 
 	spin_lock_irq(&sluice->ranks.lock);
-	list_for_each_entry(rq, &sluice->later, queuelist)
-		later++;
-	seq_printf(m, "later %u\npieces %u\n", later, sluice->pieces);
+	list_for_each_entry(rq, &sluice->deferred, queuelist)
+		deferred++;
+	seq_printf(m, "deferred %u\npieces %u\n", deferred, sluice->pieces);
 	spin_unlock_irq(&sluice->ranks.lock);
 	return 0;
 }
@@ -1677,5 +1685,5 @@ module_exit(slu_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("I/O priorities that hold for processes, a split-level policy");
+MODULE_DESCRIPTION("I/O scheduler: priorities of the processes that cause I/O or wait for it");
 MODULE_ALIAS("sluice-iosched");

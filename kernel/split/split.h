@@ -416,7 +416,7 @@ struct split_dirt {
 };
 
 /**
- * split_dirt() - see what a call's file has dirty
+ * split_count_dirt() - see what a call's file has dirty
  * @call: as for split_write_back(), or in enter()
  * @most: count so many pages of either sort
  * @dirt: becomes what was found
@@ -425,7 +425,7 @@ struct split_dirt {
  * of a write or store has nothing dirty, @dirt->dirty is all of that: split_write_back() writes
  * others then.
  */
-void split_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt);
+void split_count_dirt(const struct split_call *call, unsigned int most, struct split_dirt *dirt);
 
 /**
  * split_expected() - what the caller's account is expected to pay for what it has dirty

@@ -6,6 +6,8 @@
 #if !defined(SLUICE_TOKEN_TRACE_H) || defined(TRACE_HEADER_MULTI_READ)
 #define SLUICE_TOKEN_TRACE_H
 
+#include "kinds-trace.h"
+
 #include <linux/blkdev.h>
 #include <linux/tracepoint.h>
 
@@ -29,8 +31,10 @@ DECLARE_EVENT_CLASS(token_wait,
 		__entry->kind = kind;
 		__entry->tokens = tokens;
 	),
-	TP_printk("%d,%d cgroup=%llu kind=%d tokens=%lld", MAJOR(__entry->dev),
-		  MINOR(__entry->dev), __entry->cgroup, __entry->kind, __entry->tokens)
+	TP_printk("%d,%d cgroup=%llu kind=%s tokens=%lld", MAJOR(__entry->dev),
+		  MINOR(__entry->dev), __entry->cgroup,
+		  __print_symbolic(__entry->kind, SPLIT_KIND_NAMES),
+		  __entry->tokens)
 );
 
 DEFINE_EVENT(token_wait, token_hold,

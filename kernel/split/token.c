@@ -215,7 +215,8 @@ static void token_fill(const struct token_data *token, struct token_bucket *buck
 }
 
 /* The bucket of a limit, filled.  Calls that wait for the place's former owner find that out. */
-static struct token_bucket *token_bucket(struct token_data *token, const struct cause_limit *limit)
+static struct token_bucket *token_bucket_of(struct token_data *token,
+					    const struct cause_limit *limit)
 {
 	struct token_bucket *bucket = &token->bucket[limit->place];
 
@@ -277,7 +278,7 @@ static struct token_bucket *token_spent(struct token_data *token,
 	struct cause_limit limit;
 
 	while (cause_next_limit(&css, &limit)) {
-		bucket = token_bucket(token, &limit);
+		bucket = token_bucket_of(token, &limit);
 		if (nearest && !*nearest)
 			*nearest = bucket;
 		if (token_is_spent(bucket) ||
@@ -296,7 +297,7 @@ static void token_take(struct token_data *token, const struct split_account *acc
 	struct cause_limit limit;
 
 	while (cause_next_limit(&css, &limit)) {
-		bucket = token_bucket(token, &limit);
+		bucket = token_bucket_of(token, &limit);
 		bucket_take(&bucket->tokens, cost);
 		bucket->charged += known ? cost : 0;
 		if (bucket_in_debt(&bucket->tokens))
@@ -448,7 +449,7 @@ static void token_settle(void *data, struct split_account *account, u64 cost)
 		return;
 	spin_lock_irqsave(&token->lock, flags);
 	while (cause_next_limit(&css, &limit)) {
-		struct token_bucket *bucket = token_bucket(token, &limit);
+		struct token_bucket *bucket = token_bucket_of(token, &limit);
 
 		bucket_give(&bucket->tokens, cost);
 		bucket->given = jiffies;
@@ -487,12 +488,13 @@ static const struct split_ops token_scs_ops = {
 
 /* Reads */
 
-static enum token_state token_state(const struct request *rq)
+static enum token_state token_state_of(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[1] & ((1 << TOKEN_STATE_BITS) - 1);
 }
 
-static struct token_bucket *token_bucket_of(struct token_data *token, const struct request *rq)
+static struct token_bucket *token_bucket_of_request(struct token_data *token,
+						    const struct request *rq)
 {
 	unsigned long place = (unsigned long)rq->elv.priv[1] >> TOKEN_STATE_BITS;
 
@@ -674,14 +676,14 @@ static struct request *token_take_ready(struct token_data *token)
 /* A request is dispatched: its causes are charged, and what was reserved for it is released. */
 static void token_pay(struct token_data *token, struct request *rq)
 {
-	struct token_bucket *bucket = token_bucket_of(token, rq);
+	struct token_bucket *bucket = token_bucket_of_request(token, rq);
 
 	lockdep_assert_held(&token->lock);
 	token->cost = 0;
 	split_dispatch(token->device, rq);
 	if (op_is_write(req_op(rq)))
 		atomic_dec(&token->writes);
-	if (token_state(rq) == TOKEN_READ) {
+	if (token_state_of(rq) == TOKEN_READ) {
 		bucket->reserved -= token_reserved_for(rq);
 		bucket->last = token->cost;
 		token_review_reads(token, bucket, false);
@@ -734,7 +736,7 @@ static void token_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (token->scs || !atomic_read(&cause_settings) || rq_blocks_others(opf))
 		return;
 	rcu_read_lock();
-	cause_meet(&css);
+	cause_of_current(&css);
 	while (cause_next_limit(&css, &limit)) {
 		bool debtor = bucket_in_debt(&token->bucket[limit.place].tokens);
 
@@ -801,7 +803,7 @@ static void token_enqueue(struct token_data *token, struct request *rq)
 {
 	if (op_is_write(req_op(rq)))
 		rq_set_add(&token->ready[TOKEN_WRITES], rq);
-	else if (token_state(rq) == TOKEN_NEEDED || token_is_metadata(rq))
+	else if (token_state_of(rq) == TOKEN_NEEDED || token_is_metadata(rq))
 		rq_set_add(&token->ready[TOKEN_READS], rq);
 	else
 		token_enqueue_read(token, rq);
@@ -1119,6 +1121,6 @@ module_exit(token_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Rates that can't be dodged, a split-level policy");
+MODULE_DESCRIPTION("I/O scheduler: token bucket rate limits (split-level)");
 MODULE_ALIAS("split-token-iosched");
 MODULE_ALIAS("scs-token-iosched");

@@ -94,7 +94,7 @@ static void split_at_file_end(void *unused, struct inode *inode, struct writebac
 	split_proxy_end(false);
 }
 
-/* Data has been written. */
+/* Data has been written: XFS merges what is done with what is done beside it, and then notes it. */
 static void notrace split_at_written(unsigned long ip, unsigned long parent_ip,
 				     struct ftrace_ops *ops, struct ftrace_regs *regs)
 {
@@ -113,7 +113,7 @@ static void notrace split_at_noted(unsigned long ip, unsigned long parent_ip,
 struct split_hook split_xfs_hooks[] = {
 	SPLIT_WATCH("xlog_cil_commit", NULL, split_at_log_commit),
 	SPLIT_WATCH("xlog_cil_set_ctx_write_state", NULL, split_at_log_write),
-	SPLIT_WATCH("xfs_end_ioend", NULL, split_at_written),
+	SPLIT_WATCH("iomap_ioend_try_merge", iomap_ioend_try_merge, split_at_written),
 	SPLIT_WATCH("iomap_finish_ioends", iomap_finish_ioends, split_at_noted),
 	SPLIT_GATE("xfs_file_write_iter", split_at_write),
 	SPLIT_GATE("xfs_file_fsync", split_at_fsync),

@@ -111,4 +111,4 @@ module_exit(carry_exit);
 
 MODULE_AUTHOR("Sluice developers");
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("I/O priorities through device-mapper and md");
+MODULE_DESCRIPTION("Carries I/O priorities through device-mapper and md");

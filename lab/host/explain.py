@@ -83,13 +83,13 @@ class Account:
 class Look:
     """The state at one moment; `names` by process, `threads` and `sleeps` by thread of a client.
 
-    `later` counts writeback requests that are kept back below a more urgent rank.
+    `deferred` counts writeback requests that are kept back below a more urgent rank.
     """
 
     seconds: float
     disk: str
     low_share: int
-    later: int
+    deferred: int
     busy_ms: int
     ranks: tuple[Rank, ...]
     clients: tuple[Client, ...]
@@ -137,7 +137,7 @@ def look(name: str, root: Path = Path("/")) -> Look:
         float(_text(root / "proc/uptime").split()[0]),
         name,
         int(_text(root / "sys/block" / name / "queue/iosched/low_share")),
-        int(re.findall(r"^later (\d+)$", _text(sched / "writeback"), re.MULTILINE)[0]),
+        int(re.findall(r"^deferred (\d+)$", _text(sched / "writeback"), re.MULTILINE)[0]),
         int(_text(root / "sys/block" / name / "stat").split()[9]),
         tuple(_ranks(_text(sched / "state"))),
         clients,
@@ -318,7 +318,7 @@ def screen(before: Look, now: Look) -> str:
     found = rows(before, now)
     table = [HEAD, *map(_cells, found)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    kept = f", {now.later} requests of writeback kept back" if now.later else ""
+    kept = f", {now.deferred} requests of writeback kept back" if now.deferred else ""
     lines = [f"{now.disk}: {SCHEDULER}, low_share {now.low_share} %, busy {busy:.0f} %{kept}", "", _line(HEAD, widths)]
     for row, cells in zip(found, table[1:], strict=True):
         lines += [_line(cells, widths), *(f"    waits: {wait}" for wait in row.waits)]

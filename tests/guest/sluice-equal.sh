@@ -131,7 +131,7 @@ mkdir -p /tmp/mnt
 mount "$DEV" /tmp/mnt
 copy
 copied_alone=$copied
-case $learned in *"later 0"*) ;; *) fail "what a copy alone writes is kept back: $learned" ;; esac
+case $learned in *"deferred 0"*) ;; *) fail "what a copy alone writes is kept back: $learned" ;; esac
 for event in insert issue complete; do
 	echo 1 >$TRACE/events/block/block_rq_$event/enable
 done

@@ -89,15 +89,15 @@ sleep 1
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/kept bs=1M count=4 status=none
 ionice -c 3 fio --name=hint --filename=/tmp/mnt/kept --rw=read --bs=4m --size=4m --invalidate=1 --output=/dev/null &
 for _ in $(seq 200); do
-	later=$(sed -n 's/^later //p' /sys/kernel/debug/block/"${DEV#/dev/}"/sched/writeback)
-	[ "$later" -eq 0 ] || break
+	deferred=$(sed -n 's/^deferred //p' /sys/kernel/debug/block/"${DEV#/dev/}"/sched/writeback)
+	[ "$deferred" -eq 0 ] || break
 	sleep 0.02
 done
-[ "$later" -gt 0 ] || fail "nothing is kept back below a reader"
+[ "$deferred" -gt 0 ] || fail "nothing is kept back below a reader"
 pkill -KILL fio
 sleep 2
-later=$(sed -n 's/^later //p' /sys/kernel/debug/block/"${DEV#/dev/}"/sched/writeback)
-[ "$later" -eq 0 ] || fail "with the reader gone $later requests are kept back"
+deferred=$(sed -n 's/^deferred //p' /sys/kernel/debug/block/"${DEV#/dev/}"/sched/writeback)
+[ "$deferred" -eq 0 ] || fail "with the reader gone $deferred requests are kept back"
 
 # A limit that is set while ranks compete stays; the limit from before comes back if the scheduler goes meanwhile.
 ionice -c 3 fio --name=copy --directory=/tmp/mnt --rw=write --bs=1m --size=40m --time_based=1 --runtime=600 --output=/dev/null &

@@ -32,8 +32,8 @@ count() {
 	grep -cE " sluice_$1: [0-9]+,[0-9]+ $2" /sys/kernel/tracing/trace || true
 }
 
-holds=$(count hold "pid=$copy rank=16 kind=0 reason=(rank|dirty)\$")
-gone=$(count let_go "pid=$copy rank=16 kind=0 held_ms=[0-9]+\$")
+holds=$(count hold "pid=$copy rank=16 kind=write reason=(rank|dirty)\$")
+gone=$(count let_go "pid=$copy rank=16 kind=write held_ms=[0-9]+\$")
 first=$(count inherit "sector=[0-9]+ bytes=[0-9]+ pid=$copy rank=16 waiter=$log waiter_rank=8\$")
 echo "$holds held, $gone gone, $first first for process $log"
 [ "$holds" -ge 5 ] || fail "the copy was held $holds times"

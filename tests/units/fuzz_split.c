@@ -51,8 +51,8 @@ static u32 draw_figure(u32 least, u32 most)
 
 static struct cost_device random_device(void)
 {
-	struct cost_device d =
-		cost_device(draw(2) ? COST_ROTATING : COST_FLASH, 4096 + draw_wide(1ULL << 47));
+	struct cost_device d = cost_class_default(draw(2) ? COST_ROTATING : COST_FLASH,
+						  4096 + draw_wide(1ULL << 47));
 
 	d.read_mbps = draw_figure(1, 100000);
 	d.write_mbps = draw_figure(DIV_ROUND_UP(d.read_mbps, 256), 100000);
@@ -174,7 +174,7 @@ static void check_members(const struct plain *p)
 	u64 sum = 0, amount = draw_wide(1ULL << 47);
 
 	member = causes_members(table, p->tag, &count);
-	causes_split(&split, amount, member, count);
+	causes_split_begin(&split, amount, member, count);
 	for (i = 0; i < count; i++) {
 		if (i && member[i - 1].account >= member[i].account)
 			fail("members are out of order", i);

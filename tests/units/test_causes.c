@@ -55,7 +55,7 @@ static u64 pay(u32 tag, u64 amount, u64 paid[ACCOUNTS])
 	u64 sum = 0;
 
 	member = causes_members(table, tag, &count);
-	causes_split(&split, amount, member, count);
+	causes_split_begin(&split, amount, member, count);
 	for (i = 0; i < count; i++) {
 		u64 part = causes_part(&split, member[i].weight);
 

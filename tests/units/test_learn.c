@@ -202,7 +202,7 @@ static u64 run(struct drive *drive, const struct load *load, u64 ns)
 /* A class's parameters, all of them wrong by a factor. */
 static struct cost_device off(enum cost_kind kind, u32 times, u32 by)
 {
-	struct cost_device device = cost_device(kind, GIB);
+	struct cost_device device = cost_class_default(kind, GIB);
 
 	device.read_mbps = device.read_mbps * times / by;
 	device.write_mbps = device.write_mbps * times / by;
@@ -262,7 +262,7 @@ static void test_flash_is_learned(void)
 	const struct load *loads[] = { &random_reads, &long_reads, &random_writes, &long_writes };
 	const struct load *deep[] = { &deep_reads, &long_reads, &deep_writes, &long_writes };
 	/* A command seems to take no time but for its bytes. */
-	struct cost_device bytes = cost_device(COST_FLASH, GIB);
+	struct cost_device bytes = cost_class_default(COST_FLASH, GIB);
 
 	check_each("ssd", COST_FLASH, loads, 4);
 	check_all("ssd", COST_FLASH, loads, 4, 10);
@@ -289,7 +289,7 @@ static void test_a_disk_is_learned(void)
 /* On flash writes are thought to be cheap. */
 static struct cost_device fast_writes(enum cost_kind kind)
 {
-	struct cost_device device = cost_device(kind, GIB);
+	struct cost_device device = cost_class_default(kind, GIB);
 
 	if (kind == COST_FLASH) {
 		device.write_mbps = 400;
@@ -367,7 +367,7 @@ static void test_writes_get_cheaper_at_any_depth(void)
 	const struct load two = { 128 * KIB, false, COST_WRITE, 2, .think_ns = 0 };
 	struct drive drive;
 
-	drive_init(&drive, "nvme", cost_device(COST_FLASH, GIB));
+	drive_init(&drive, "nvme", cost_class_default(COST_FLASH, GIB));
 	run(&drive, &two, 10 * NS_PER_S);
 	CHECK(drive.device.write_mbps > 1000, "%u MB/s", drive.device.write_mbps);
 	model_exit(&drive.model);
@@ -431,7 +431,7 @@ static void check_as_dear(const struct load *load, bool paced)
 	struct drive drive;
 	u32 before;
 
-	drive_init(&drive, "ssd", cost_device(COST_FLASH, GIB));
+	drive_init(&drive, "ssd", cost_class_default(COST_FLASH, GIB));
 	run(&drive, &long_writes, 5 * NS_PER_S);
 	before = drive.device.write_mbps;
 	drive.paced = paced;
@@ -455,7 +455,7 @@ static void test_paced_writes_stay_as_dear(void)
 static void test_few_writes_make_none_cheap(void)
 {
 	const struct load seldom = { 8192, false, COST_WRITE, 1, .think_ns = 10000000 };
-	struct cost_device before = cost_device(COST_FLASH, GIB);
+	struct cost_device before = cost_class_default(COST_FLASH, GIB);
 	struct drive drive;
 
 	drive_init(&drive, "ssd", before);
@@ -549,7 +549,7 @@ static bool flush(struct learn *learn, unsigned int writes, u64 took_ns)
 
 static void test_a_flush_with_little_to_write_is_learned(void)
 {
-	struct cost_device device = cost_device(COST_FLASH, GIB);
+	struct cost_device device = cost_class_default(COST_FLASH, GIB);
 	struct learn learn;
 	unsigned int i;
 
@@ -585,7 +585,7 @@ static void test_a_flush_with_much_to_write_is_roughly_of_the_writes(void)
 /* Flushes of several queues overlap. */
 static void test_flushes_that_overlap_tell_nothing(void)
 {
-	struct cost_device device = cost_device(COST_FLASH, GIB), learned = device;
+	struct cost_device device = cost_class_default(COST_FLASH, GIB), learned = device;
 	struct learn learn;
 	u64 now;
 
@@ -613,13 +613,13 @@ static void check_begins(struct cost_device device)
 
 static void test_learning_begins_with_what_it_was_given(void)
 {
-	check_begins(cost_device(COST_FLASH, GIB));
-	check_begins(cost_device(COST_ROTATING, GIB));
+	check_begins(cost_class_default(COST_FLASH, GIB));
+	check_begins(cost_class_default(COST_ROTATING, GIB));
 }
 
 static void test_a_discard_tells_nothing(void)
 {
-	struct cost_device device = cost_device(COST_FLASH, GIB), learned = device;
+	struct cost_device device = cost_class_default(COST_FLASH, GIB), learned = device;
 	struct cost_terms read = { .of = { [COST_READS] = 1, [COST_READ_BYTES] = 4096 } };
 	struct cost_terms discard = { .of = { [COST_WRITES] = 1 } };
 	u64 period_ns = 1000000000ULL / device.read_iops, now = 0;
@@ -640,7 +640,7 @@ static void test_a_discard_tells_nothing(void)
 
 static void test_what_is_inside_is_no_error_of_what_follows(void)
 {
-	struct cost_device device = cost_device(COST_FLASH, GIB), learned = device;
+	struct cost_device device = cost_class_default(COST_FLASH, GIB), learned = device;
 	struct cost_terms large = { .of = { [COST_WRITES] = 1, [COST_WRITE_BYTES] = 512 * KIB } };
 	struct cost_terms small = { .of = { [COST_WRITES] = 1, [COST_WRITE_BYTES] = 4096 } };
 	u64 price = 512 * KIB * 1000 / device.write_mbps, now = 60000000;
@@ -662,7 +662,7 @@ static void test_what_is_inside_is_no_error_of_what_follows(void)
 
 static void test_writes_are_at_least_a_256th_as_fast(void)
 {
-	struct cost_device device = cost_device(COST_FLASH, GIB);
+	struct cost_device device = cost_class_default(COST_FLASH, GIB);
 	struct cost_model model;
 	struct learn learn;
 
@@ -681,7 +681,7 @@ static void test_what_is_learned_is_in_range(void)
 	unsigned int i, kind;
 
 	for (kind = COST_ROTATING; kind <= COST_FLASH; kind++) {
-		struct cost_device device = cost_device(kind, GIB);
+		struct cost_device device = cost_class_default(kind, GIB);
 		u64 now = 0, slow = 1, kinds = 0;
 		struct learn learn;
 
