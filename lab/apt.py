@@ -19,6 +19,8 @@ class Apt:
         for folder in ("state/lists/partial", "cache/archives/partial", "debs"):
             (work / folder).mkdir(parents=True)
         lines = toolbox.sources(suite)
+        # Backports rank below their suite unless they are asked for.
+        preferred = f'APT::Default-Release "{suite}";' if suite.endswith(toolbox.BACKPORTS) else ""
         (work / "status").touch()
         (work / "sources.list").write_text(
             "".join(f"{line}\n{line.replace('deb ', 'deb-src ', 1)}\n" for line in lines)
@@ -27,6 +29,7 @@ class Apt:
             f'Dir::State "{work}/state"; Dir::State::status "{work}/status"; Dir::Cache "{work}/cache";\n'
             f'Dir::Etc::SourceList "{work}/sources.list"; Dir::Etc::SourceParts "/dev/null";\n'
             'APT::Sandbox::User "root"; Acquire::Languages "none"; APT::Architecture "amd64";\n'
+            f"{preferred}\n"
             "#clear APT::Update::Pre-Invoke;\n#clear APT::Update::Post-Invoke;\n"
             "#clear APT::Update::Post-Invoke-Success;\n"
         )

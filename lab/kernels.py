@@ -22,18 +22,22 @@ ARCH = "amd64"
 class Kernel:
     """A kernel that the lab knows: its name, the Debian suite it comes from, the compiler that built it.
 
-    `config` is the configuration of one that is built here, and "" for a stock kernel.
+    `config` is the configuration of one that is built here, and "" for a stock kernel. `nvme` says whether
+    kernel/nvme has a patch for its driver.
     """
 
     name: str
     suite: str
     compiler: str
     config: str = ""
+    nvme: bool = True
 
 
 KERNELS = (
     Kernel("6.1", "bookworm", "gcc-12"),
     Kernel("6.12", "trixie", "gcc-14"),
+    # the newest one that Debian 13 offers
+    Kernel("next", "trixie-backports", "gcc-14", nvme=False),
 )
 DEFAULT = "6.12"
 
@@ -245,10 +249,10 @@ def _release(apt: Apt) -> str:
 
 
 def _packages(apt: Apt, release: str) -> list[str]:
-    """The packages that make up a release: image, headers and the build tools they name."""
+    """The packages that make up a release: image, its parts since 7.x, headers and the build tools they name."""
     headers = f"linux-headers-{release}"
     parts = [d for d in apt.depends(headers) if d.startswith(("linux-headers-", "linux-kbuild-"))]
-    binary = [d for d in apt.depends(f"linux-image-{release}") if d.startswith(("linux-binary-", "linux-modules-"))]
+    binary = [d for d in apt.depends(f"linux-image-{release}") if d.endswith(f"-{release}")]
     return [f"linux-image-{release}", headers, *parts, *binary]
 
 
@@ -261,7 +265,8 @@ def _unpack(work: Path, release: str, part: Path) -> None:
     untar = "tar -x --keep-directory-symlink -C /tmp/out"
     script = f'for deb in /tmp/in/*.deb; do dpkg-deb --fsys-tarfile "$deb" | {untar}; done'
     toolbox.run(["sh", "-euc", script], box)
-    data = payload((part / "boot" / f"vmlinuz-{release}").read_bytes())
+    image = part / "usr/lib/modules" / release / "vmlinuz"  # since 7.x
+    data = payload((image if image.exists() else part / "boot" / f"vmlinuz-{release}").read_bytes())
     with progress.step(f"Kernel {release}: decompress"):
         tool = " ".join(decompressor(data))
         toolbox.run(["sh", "-euc", f"{tool} >/tmp/out/vmlinux"], box, stdin=data)

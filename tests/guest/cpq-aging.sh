@@ -7,14 +7,14 @@
 
 tracing=/sys/kernel/tracing
 
-# run AGING SECONDS: RT with four requests at a time, a backlog of BE and of IDLE.
+# run AGING SECONDS: RT with four requests at a time, a backlog of BE and, inserted after it, of IDLE.
 run() {
 	echo "$1" >"$Q/iosched/prio_aging_expire"
 	echo >$tracing/trace
 	fio --thread --filename="$DEV" --direct=1 --ioengine=libaio --rw=randread --bs=4k --size=64m --output=/out/fio \
 		--name=rt --prioclass=1 --iodepth=4 --time_based --runtime="$2" \
 		--name=be --prioclass=2 --offset=64m --iodepth=6 --number_ios=6 --startdelay=100ms \
-		--name=idle --prioclass=3 --offset=128m --iodepth=6 --number_ios=6 --startdelay=100ms || fail "fio"
+		--name=idle --prioclass=3 --offset=128m --iodepth=6 --number_ios=6 --startdelay=300ms || fail "fio"
 	cp $tracing/trace "/out/trace$1"
 }
 

@@ -43,8 +43,11 @@ until grep -q "weight=1 .*waiting=9" $accounts; do
 	sleep 0.05
 done
 expect_soon "reading a directory" stat -c %s /tmp/mnt/file
-# The block that becomes the last one is read, as data, to write zeroes behind the new end.
-expect_soon "a truncation" truncate -s 100 /tmp/mnt/file
+# The block that becomes the last one is read, as data, to write zeroes behind the new end. 7.x reads it before the transaction.
+case $(uname -r) in
+7.*) ;;
+*) expect_soon "a truncation" truncate -s 100 /tmp/mnt/file ;;
+esac
 # shellcheck disable=SC2016  # of the inner shell
 expect_soon "reads of real-time class" ionice -c 1 sh -c 'for at in 1 2 3 4; do
 		dd if="$0" of=/dev/null iflag=direct bs=4k count=1 skip=${at}000 status=none &

@@ -105,7 +105,8 @@ model='
 			if (came[sector] > came[oldest] + 0.01)
 				print "sector " sector " went by its deadline, " oldest " is older"
 		} else {
-			if (sector != expected)
+			# Where the sweep was before the run is not known here.
+			if (pos != "" && sector != expected)
 				print "sector " sector " went, " expected " is next from " pos
 			if (batch == 1 && now - came[oldest] > expire + 10)
 				print "sector " oldest " is past its deadline: " now - came[oldest] " ms"

@@ -68,7 +68,8 @@ elif name == "names":
     while going_on():
         for _ in range(50):
             number += 1
-            fd = os.open(f"/tmp/mnt/{number}", os.O_CREAT | os.O_WRONLY)
+            # The file system has room for 6000 names.
+            fd = os.open(f"/tmp/mnt/{number % 6000}", os.O_CREAT | os.O_WRONLY)
             os.write(fd, block * 4)
             os.close(fd) if _ < 49 else timed(fd)
 elif name == "grow":

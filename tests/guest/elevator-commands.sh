@@ -61,7 +61,7 @@ name=simdisk
 disk nvme
 scheduler "$SCHEDULER"
 every_command
-flow rq_issue ' NS\? '
+flow rq_issue ' \(N\|WZ\)S\? '
 flow rq_issue ' WFS\? '
 
 name=scsi

@@ -156,6 +156,8 @@ for stack in ${STACKS:-none lvm crypt crypt-lvm thin raid1 raid10}; do
 	raid10) disks="simdisk-d0 simdisk-d1 simdisk-d2 simdisk-d3" ;;
 	*) mirrors=1 ;;
 	esac
+	# ext4's folios have many pages there, and the causes of a folio have equal parts.
+	case $(uname -r) in 7.*) rounded=$((1 << 19)) ;; esac
 	DEV=/dev/simdisk-d0
 	[ "$stack" = none ] || stack "$stack"
 	case $stack in

@@ -27,11 +27,13 @@ engine() {
 }
 
 disk ssd
-scheduler split-noop
 file_system
 cd /tmp/mnt || exit
 dd if=/dev/zero of=file bs=64k count=1 oflag=direct conv=fsync status=none
-direct_write || fail "an open gate turns a write away: $(cat /tmp/log)"
+# 7.x turns such a write away by itself.
+direct_write && may=1
+scheduler split-noop
+[ -z "${may-}" ] || direct_write || fail "an open gate turns a write away: $(cat /tmp/log)"
 hold write
 if direct_write; then
 	fail "a closed gate lets a write pass"
@@ -39,7 +41,7 @@ fi
 grep -q "Resource temporarily unavailable" /tmp/log || fail "what must not wait fails with $(cat /tmp/log)"
 wait_held 0
 kinds >"$Q/iosched/hold"
-direct_write || fail "a policy that holds nothing turns a write away: $(cat /tmp/log)"
+[ -z "${may-}" ] || direct_write || fail "a policy that holds nothing turns a write away: $(cat /tmp/log)"
 
 # On 6.1 one worker at a time makes all of io_uring's writes to a file; on later kernels direct writes have a worker each.
 case $(uname -r) in

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: split-noop
+# kernels: 6.1 6.12
 # cpus: 2
 # race: too
 # Where a policy is refused, the kernel falls back to none. What the scheduler before left in the queue must not stay there: with
 # mq-deadline's flag that running one hardware queue is enough, journal commits wait for ever in another one.
+# On 7.x nothing can be refused so: ftrace can't be turned off any more.
 . ./lib.sh
 
 state() {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
+# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # dmesg: I/O error, dev nvme
