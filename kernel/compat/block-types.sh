@@ -230,6 +230,9 @@ features()
 	if grep -q 'bd_super;' "$blk_types"; then
 		echo "#define SLUICE_HAS_BD_SUPER 1"
 	fi
+	if [ -n "$(member request_queue async_depth)" ]; then
+		echo "#define SLUICE_HAS_ASYNC_DEPTH 1"
+	fi
 	if grep -q 'fs_holder_ops;' "$blkdev"; then
 		echo "#define SLUICE_HAS_FS_HOLDER_OPS 1"
 	fi

@@ -223,6 +223,39 @@ static inline void sluice_limit_tags(struct blk_mq_alloc_data *data, unsigned in
 }
 
 /**
+ * SLUICE_LIMIT_DEPTH() - define a limit_depth callback
+ * @wrapper: its name
+ * @fn: void fn(blk_opf_t opf, struct blk_mq_alloc_data *data)
+ *
+ * Since 7.0 a queue has async_depth: all but synchronous reads may have so many tags. It is all of
+ * them until a user writes it.
+ */
+#define SLUICE_LIMIT_DEPTH(wrapper, fn)                                    \
+	static void wrapper(blk_opf_t opf, struct blk_mq_alloc_data *data) \
+	{                                                                  \
+		fn(opf, data);                                             \
+		sluice_limit_async(opf, data);                             \
+	}
+
+static inline void sluice_limit_async(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+#ifdef SLUICE_HAS_ASYNC_DEPTH
+	unsigned int depth = READ_ONCE(data->q->async_depth);
+
+	if ((op_is_write(opf) || !op_is_sync(opf)) && depth < sluice_nr_tags(data))
+		data->shallow_depth = min_not_zero(data->shallow_depth, max(depth, 1U));
+#endif
+}
+
+/* What the scheduler before made of async_depth does not stay. */
+static inline void sluice_reset_async(struct request_queue *q)
+{
+#ifdef SLUICE_HAS_ASYNC_DEPTH
+	q->async_depth = q->nr_requests;
+#endif
+}
+
+/**
  * sluice_may_limit_tags() - announce that sluice_limit_tags() will be called
  * @q: queue, from the elevator's init and depth_updated functions
  *
@@ -330,6 +363,7 @@ static inline void sluice_enable_wbt(struct request_queue *q, struct elevator_qu
 	static int wrapper(struct request_queue *q, struct sluice_init_arg *wrapper##_arg) \
 	{                                                                                  \
 		blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);                              \
+		sluice_reset_async(q);                                                     \
 		return sluice_init_sched(q, wrapper##_arg, fn);                            \
 	}
 

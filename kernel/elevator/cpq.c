@@ -1324,6 +1324,7 @@ static const struct blk_mq_debugfs_attr cpq_debugfs_attrs[] = {
 };
 #endif
 
+SLUICE_LIMIT_DEPTH(cpq_limit_depth_op, cpq_limit_depth)
 SLUICE_INIT_SCHED(cpq_init_sched_op, cpq_init_sched)
 SLUICE_DEPTH_UPDATED(cpq_depth_updated_op, cpq_depth_updated)
 
@@ -1332,7 +1333,7 @@ static struct elevator_type cpq_type = {
 		.init_sched		= cpq_init_sched_op,
 		.exit_sched		= cpq_exit_sched,
 		.depth_updated		= cpq_depth_updated_op,
-		.limit_depth		= cpq_limit_depth,
+		.limit_depth		= cpq_limit_depth_op,
 		.prepare_request	= cpq_prepare_request,
 		.allow_merge		= cpq_allow_merge,
 		.bio_merge		= cpq_bio_merge,

@@ -49,6 +49,7 @@ static const struct blk_mq_debugfs_attr mqp_debugfs_attrs[] = {
 };
 #endif
 
+SLUICE_LIMIT_DEPTH(mqp_limit_depth_op, ranks_limit_depth)
 SLUICE_INIT_SCHED(mqp_init_sched_op, mqp_init_sched)
 SLUICE_DEPTH_UPDATED(mqp_depth_updated_op, mqp_depth_updated)
 
@@ -57,7 +58,7 @@ static struct elevator_type mq_prio = {
 		.init_sched		= mqp_init_sched_op,
 		.exit_sched		= mqp_exit_sched,
 		.depth_updated		= mqp_depth_updated_op,
-		.limit_depth		= ranks_limit_depth,
+		.limit_depth		= mqp_limit_depth_op,
 		.prepare_request	= ranks_prepare_request,
 		.allow_merge		= ranks_allow_merge,
 		.bio_merge		= ranks_bio_merge,

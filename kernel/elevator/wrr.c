@@ -133,6 +133,7 @@ static void wrr_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 	kfree(wrr);
 }
 
+SLUICE_LIMIT_DEPTH(wrr_limit_depth_op, wrr_limit_depth)
 SLUICE_INIT_SCHED(wrr_init_sched_op, wrr_init_sched)
 SLUICE_DEPTH_UPDATED(wrr_depth_updated, sluice_may_limit_tags)
 
@@ -143,7 +144,7 @@ static struct elevator_type wrr_type = {
 		.init_hctx		= wrr_init_hctx,
 		.exit_hctx		= wrr_exit_hctx,
 		.depth_updated		= wrr_depth_updated,
-		.limit_depth		= wrr_limit_depth,
+		.limit_depth		= wrr_limit_depth_op,
 		.insert_requests	= wrr_insert_requests,
 		.has_work		= wrr_has_work,
 		.dispatch_request	= wrr_dispatch_request,

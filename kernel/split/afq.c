@@ -1843,6 +1843,7 @@ static const struct blk_mq_debugfs_attr afq_debugfs_attrs[] = {
 };
 #endif
 
+SLUICE_LIMIT_DEPTH(afq_limit_depth_op, afq_limit_depth)
 SLUICE_INIT_SCHED(afq_init_sched_op, afq_init_sched)
 SLUICE_DEPTH_UPDATED(afq_depth_updated_op, afq_depth_updated)
 
@@ -1851,7 +1852,7 @@ static struct elevator_type afq_type = {
 		.init_sched		= afq_init_sched_op,
 		.exit_sched		= afq_exit_sched,
 		.depth_updated		= afq_depth_updated_op,
-		.limit_depth		= afq_limit_depth,
+		.limit_depth		= afq_limit_depth_op,
 		.prepare_request	= afq_prepare_request,
 		.allow_merge		= split_allow_merge,
 		.insert_requests	= afq_insert_requests,

@@ -1426,6 +1426,7 @@ static const struct blk_mq_debugfs_attr dl_debugfs_attrs[] = {
 };
 #endif
 
+SLUICE_LIMIT_DEPTH(dl_limit_depth_op, dl_limit_depth)
 SLUICE_INIT_SCHED(dl_init_sched_op, dl_init_sched)
 SLUICE_DEPTH_UPDATED(dl_depth_updated_op, dl_depth_updated)
 
@@ -1434,7 +1435,7 @@ static struct elevator_type dl_type = {
 		.init_sched		= dl_init_sched_op,
 		.exit_sched		= dl_exit_sched,
 		.depth_updated		= dl_depth_updated_op,
-		.limit_depth		= dl_limit_depth,
+		.limit_depth		= dl_limit_depth_op,
 		.prepare_request	= dl_prepare_request,
 		.allow_merge		= split_allow_merge,
 		.insert_requests	= dl_insert_requests,

@@ -1646,6 +1646,7 @@ static const struct blk_mq_debugfs_attr slu_debugfs_attrs[] = {
 };
 #endif
 
+SLUICE_LIMIT_DEPTH(slu_limit_depth_op, slu_limit_depth)
 SLUICE_INIT_SCHED(slu_init_sched_op, slu_init_sched)
 SLUICE_DEPTH_UPDATED(slu_depth_updated_op, slu_depth_updated)
 
@@ -1654,7 +1655,7 @@ static struct elevator_type slu_type = {
 		.init_sched		= slu_init_sched_op,
 		.exit_sched		= slu_exit_sched,
 		.depth_updated		= slu_depth_updated_op,
-		.limit_depth		= slu_limit_depth,
+		.limit_depth		= slu_limit_depth_op,
 		.prepare_request	= slu_prepare_request,
 		.allow_merge		= split_allow_merge,
 		.insert_requests	= slu_insert_requests,

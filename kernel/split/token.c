@@ -1051,6 +1051,7 @@ static const struct blk_mq_debugfs_attr token_debugfs_attrs[] = {
 };
 #endif
 
+SLUICE_LIMIT_DEPTH(token_limit_depth_op, token_limit_depth)
 SLUICE_INIT_SCHED(token_init_sched_op, token_init_sched)
 SLUICE_DEPTH_UPDATED(token_depth_updated_op, token_depth_updated)
 
@@ -1059,7 +1060,7 @@ static struct elevator_type token_type = {
 		.init_sched		= token_init_sched_op,
 		.exit_sched		= token_exit_sched,
 		.depth_updated		= token_depth_updated_op,
-		.limit_depth		= token_limit_depth,
+		.limit_depth		= token_limit_depth_op,
 		.prepare_request	= token_prepare_request,
 		.allow_merge		= split_allow_merge,
 		.insert_requests	= token_insert_requests,

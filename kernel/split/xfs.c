@@ -14,9 +14,9 @@
  * cache.
  *
  * A log is identified by its mount.  It is found through the first members of those structures of
- * XFS that are met here (6.1 and 6.12: xfs_cil_ctx.cil, xfs_cil.xc_log, xlog.l_mp).  They are read
- * as memory that may be anything, and only compared.  If a kernel has them elsewhere the log has no
- * causes, and tests/guest/split-xfs.sh fails.
+ * XFS that are met here (6.1, 6.12 and 7.3: xfs_cil_ctx.cil, xfs_cil.xc_log, xlog.l_mp).  They are
+ * read as memory that may be anything, and only compared.  If a kernel has them elsewhere the log
+ * has no causes, and tests/guest/split-xfs.sh fails.
  *
  * Source: the split-level paper, section 4.2, which leaves XFS's log without causes.
  */
