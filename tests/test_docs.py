@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from samples import cells, judged, result
 
-from lab import analysis, description, docs, modules, plan
+from lab import analysis, description, docs, modules, plan, prose
 from lab.errors import UsageError
 from lab.plan import Choice
 from lab.result import NOT_JUDGED, Cell, Result, write
@@ -45,6 +45,13 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(docs, "CLAIMS", tmp_path / "docs/claims.md")
     write(whole(), tmp_path / "results/prio-mix")
     return tmp_path
+
+
+@pytest.mark.parametrize("name", description.names())
+def test_what_an_experiment_asks_and_claims_is_said_in_short_sentences(name: str) -> None:
+    experiment = description.load(name)
+    said = [experiment.question, *(claim.text for claim in docs._claims_of(experiment))]
+    assert [fault for text in said for fault in prose.faults(f"{name}.md", text)] == []
 
 
 def test_the_tree_has_no_figure_of_other_sources() -> None:

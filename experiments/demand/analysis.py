@@ -14,7 +14,7 @@ OURS = "sluice"
 DEVICES = ("ssd", "hdd", "emmc", "nvme")
 BESIDE = {
     "deep-light": "a reader at depth 1",
-    "deep-thinking": "a reader at depth 1 that waits 5 ms between two reads",
+    "deep-thinking": "a reader with a think time of 5 ms",
     "deep-logging": "a process that dirties a page each 10 ms",
 }
 """What is beside the reader at depth 32, by variant."""

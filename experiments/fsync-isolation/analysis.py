@@ -68,14 +68,13 @@ def judgements() -> Iterator[Judgement]:
 
 def _beside(system: str) -> str:
     if system == WRITEBACK:
-        return "beside 1024 random blocks that the kernel writes back (ext4)"
+        return "beside writeback of 1024 random blocks (ext4)"
     return f"beside fsyncs of 1024 random blocks ({SYSTEMS[system]})"
 
 
 def _most(device: str) -> str:
     deadline = DEADLINES_MS[device][0]
-    alone = f"{BEYOND} times the p99 alone if that is beyond the deadline"
-    return f"{LATE} times their deadline of {deadline:g} ms, or {alone}"
+    return f"{LATE} times their deadline of {deadline:g} ms, or {BEYOND} times a longer p99"
 
 
 def small_ms(cells: Cells, device: str, scheduler: str, variant: str, percent: int = 99) -> float:

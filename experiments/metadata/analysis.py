@@ -34,9 +34,8 @@ def judgements() -> Iterator[Judgement]:
         for system, text in SYSTEMS.items():
             yield Judgement(
                 f"{system}-{device}",
-                f"{OURS} on {device}, {text}, beside a neighbour with a rate of 1 MB/s that makes durable empty "
-                "files with 0 to 100 ms between two: largest relative distance of a reader's throughput from that "
-                "alone less the rate",
+                f"{OURS} on {device}, {text}, beside a neighbour at 1 MB/s that makes durable empty files: largest "
+                "relative deviation of a reader's throughput from that alone less the rate",
                 "≤",
                 MOST,
                 partial(farthest, device=device, scheduler=OURS, system=system),
@@ -44,8 +43,8 @@ def judgements() -> Iterator[Judgement]:
             )
             yield Judgement(
                 f"{system}-rate-{device}",
-                f"{OURS} on {device}, {text}, a neighbour with a rate of 1 MB/s that makes durable empty files with "
-                "0 to 100 ms between two: the least part of its rate that it uses",
+                f"{OURS} on {device}, {text}, a neighbour at 1 MB/s that makes durable empty files: the least part "
+                "of its rate that it uses",
                 "≥",
                 USED,
                 partial(used, device=device, system=system),

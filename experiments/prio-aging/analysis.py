@@ -18,9 +18,8 @@ Cells = Sequence[Cell]
 def judgements() -> Sequence[Judgement]:
     """What must hold at every setting of the knob."""
     text = (
-        f"{OURS} on {DEVICE} with {KNOB} at {', '.join(map(str, SETTINGS[:-1]))} and {SETTINGS[-1]} %, a backup "
-        "beside a database, at best effort 7 beside 1 and idle beside real time: its least IOPS, relative to the "
-        "stated share of its IOPS alone"
+        f"{OURS} on {DEVICE} with {KNOB} from {SETTINGS[0]} to {SETTINGS[-1]} %, a backup beside a more urgent "
+        "database: its least IOPS, relative to the stated share of its IOPS alone"
     )
     return [Judgement("low-share", text, "≥", 1, _least_share, bound=True)]
 

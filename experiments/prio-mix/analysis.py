@@ -154,7 +154,7 @@ def _flash(ours: str, device: str) -> Iterator[Judgement]:
         1,
         _against(ours, device, "be-levels", ("bfq", "bfq-strict")),
     )
-    backup = f"{place}, a backup beside a database, at best effort 7 beside 1 and idle beside real time"
+    backup = f"{place}, a backup at best effort 7 or idle beside a more urgent database"
     yield Judgement(
         f"{prefix}low-share",
         f"{backup}: its least IOPS, relative to the stated share (low_share) of its IOPS alone",

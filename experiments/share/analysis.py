@@ -13,7 +13,7 @@ from lab.result import Cell
 OURS = "mq-prio"
 DEVICES = {
     "nvme": "nvme",
-    "ssd": "ssd with ten times the dies and speed",
+    "ssd": "an ssd ten times as fast",
     "emmc": "emmc with one die",
 }
 URGENT = {"one": "depth 1", "many": "depth 32"}
@@ -38,13 +38,12 @@ def judgements() -> Sequence[Judgement]:
 
 def _of(device: str) -> Iterator[Judgement]:
     said = (
-        f"{OURS} on {DEVICES[device]}, a lower rank that reads or writes 4 or 128 KiB at random at depth 32 beside "
-        "an urgent reader of 4 KiB at depth 1 or 32: its"
+        f"{OURS} on {DEVICES[device]}, a lower rank at depth 32 beside an urgent reader: its"
     )
     for name, of, sense, limit in (("least", min, "≥", 0.8), ("most", max, "≤", 1.5)):
         yield Judgement(
             f"{device}-{name}",
-            f"{said} {name} IOPS, relative to the stated share (low_share) of its IOPS alone",
+            f"{said} {name} IOPS, relative to low_share of its IOPS alone",
             sense,
             limit,
             partial(_extreme, device=device, of=of),

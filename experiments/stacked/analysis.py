@@ -18,7 +18,7 @@ URGENT = {
     "writes": "direct writes of 8 KiB beside reads of best effort",
 }
 """What is looked at, by family: the first part of a variant's name."""
-PLACES = {"": "a plain disk", "-crypt": "LUKS", "-crypt-sync": "LUKS without its thread for writes"}
+PLACES = {"": "a plain disk", "-crypt": "LUKS", "-crypt-sync": "LUKS without its write thread"}
 """Where, by the rest of a variant's name."""
 JUDGED = ("reads-crypt", "commits-crypt", "writes-crypt-sync")
 COLUMNS = ("real-time job", "scheduler", "plain disk", "LUKS", "LUKS, no thread")

@@ -47,7 +47,7 @@ def judgements() -> Iterator[Judgement]:
         for variant, does in WORKLOADS.items():
             yield Judgement(
                 f"{variant}-{device}",
-                f"{OURS} on {device}, beside a neighbour with a rate of 1 MB/s that {does}: distance "
+                f"{OURS} on {device}, beside a neighbour at 1 MB/s that {does}: deviation "
                 "of a reader's slowdown from the rate's part of its throughput alone, in points",
                 "≤",
                 NEAR,
