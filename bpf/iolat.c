@@ -33,7 +33,7 @@ static void print_round(void)
 	read_tables();
 	printers[options.format](stdout);
 	if (fflush(stdout) || ferror(stdout))
-		die(1, "can't write: %s; try: df -h .", strerror(errno));
+		die(1, "can't write: %s; next: df -h .", strerror(errno));
 	begin_counts();
 }
 

@@ -49,7 +49,7 @@ void *allocate(size_t size)
 	void *memory = calloc(1, size);
 
 	if (!memory)
-		die(1, "out of memory; try: free -h");
+		die(1, "out of memory; next: free -h");
 	return memory;
 }
 
@@ -66,7 +66,7 @@ static unsigned int number_of(const struct name *names, const char *what, const 
 	for (; names->name; names++)
 		if (!strcmp(names->name, name))
 			return names->number;
-	die(2, "no %s is called '%s'; try: iolat --help", what, name);
+	die(2, "no %s is called '%s'; next: iolat --help", what, name);
 }
 
 static double positive(const char *text, const char *what)
@@ -75,7 +75,7 @@ static double positive(const char *text, const char *what)
 	double value = strtod(text, &end);
 
 	if (end == text || *end || !(value > 0) || value > INT_MAX)
-		die(2, "%s must be a number above 0, not '%s'; try: iolat --help", what, text);
+		die(2, "%s must be a number above 0, not '%s'; next: iolat --help", what, text);
 	return value;
 }
 
@@ -84,7 +84,7 @@ static unsigned int whole(const char *text, const char *what)
 	double value = positive(text, what);
 
 	if (value != floor(value))
-		die(2, "%s must be a whole number, not '%s'; try: iolat --help", what, text);
+		die(2, "%s must be a whole number, not '%s'; next: iolat --help", what, text);
 	return value;
 }
 
@@ -96,15 +96,15 @@ static unsigned int disk(const char *name)
 
 	snprintf(path, sizeof(path), "%s%s", strchr(name, '/') ? "" : "/dev/", name);
 	if (stat(path, &info) || !S_ISBLK(info.st_mode))
-		die(2, "%s is not a block device; try: lsblk", path);
+		die(2, "%s is not a block device; next: lsblk", path);
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", major(info.st_rdev),
 		 minor(info.st_rdev));
 	if (!access(path, F_OK))
-		die(2, "%s is a partition, schedulers belong to whole disks; try: lsblk", name);
+		die(2, "%s is a partition, schedulers belong to whole disks; next: lsblk", name);
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/mq", major(info.st_rdev),
 		 minor(info.st_rdev));
 	if (access(path, F_OK))
-		die(2, "%s has no requests of its own, watch the disk below it; try: lsblk -s",
+		die(2, "%s has no requests of its own, watch the disk below it; next: lsblk -s",
 		    name);
 	return major(info.st_rdev) << 20 | minor(info.st_rdev);
 }
@@ -136,10 +136,10 @@ static unsigned long long cgroup(const char *path)
 	struct stat info;
 
 	if (stat(path, &info) || !cgroup_says(path, "cgroup.procs", line, sizeof(line)))
-		die(2, "%s is not a cgroup (of version 2); try: ls -d /sys/fs/cgroup/*/", path);
+		die(2, "%s is not a cgroup (of version 2); next: ls -d /sys/fs/cgroup/*/", path);
 	if (!cgroup_says(path, "io.stat", line, sizeof(line)))
 		die(2,
-		    "%s has no io controller, its I/O is counted for the cgroup above; try: "
+		    "%s has no io controller, its I/O is counted for the cgroup above; next: "
 		    "echo +io >%s/../cgroup.subtree_control",
 		    path, path);
 	cgroup_says(path, "cgroup.procs", line, sizeof(line));
@@ -150,7 +150,7 @@ static unsigned long long cgroup(const char *path)
 		if (!strcmp(word, "io"))
 			die(2,
 			    "%s has no process of its own, its I/O is that of the cgroups below "
-			    "it; try: iolat --by cgroup",
+			    "it; next: iolat --by cgroup",
 			    path);
 	return info.st_ino;
 }
@@ -163,12 +163,14 @@ static struct sockaddr_in address(const char *text)
 	unsigned int port;
 
 	if (!colon || colon - text >= (long)sizeof(host))
-		die(2, "--listen takes ADDRESS:PORT, not '%s'; try: iolat --listen 127.0.0.1:19435",
+		die(2,
+		    "--listen takes ADDRESS:PORT, not '%s'; next: iolat --listen 127.0.0.1:19435",
 		    text);
 	memcpy(host, text, colon - text);
 	port = whole(colon + 1, "the port");
 	if (port > 65535 || inet_pton(AF_INET, host, &found.sin_addr) != 1)
-		die(2, "--listen takes ADDRESS:PORT, not '%s'; try: iolat --listen 127.0.0.1:19435",
+		die(2,
+		    "--listen takes ADDRESS:PORT, not '%s'; next: iolat --listen 127.0.0.1:19435",
 		    text);
 	found.sin_port = htons(port);
 	return found;
@@ -282,9 +284,9 @@ static void set_option(int letter, const char *name)
 		usage();
 		exit(0);
 	case ':':
-		die(2, "%s lacks its value; try: iolat --help", name);
+		die(2, "%s lacks its value; next: iolat --help", name);
 	default:
-		die(2, "there is no option %s; try: iolat --help", name);
+		die(2, "there is no option %s; next: iolat --help", name);
 	}
 }
 
@@ -295,15 +297,15 @@ void parse(int argc, char **argv)
 	while ((letter = getopt_long(argc, argv, ":d:p:t:g:b:a:ofnh", long_options, NULL)) != -1)
 		set_option(letter, argv[optind - 1]);
 	if (argc - optind > 2)
-		die(2, "too many arguments: '%s'; try: iolat --help", argv[optind + 2]);
+		die(2, "too many arguments: '%s'; next: iolat --help", argv[optind + 2]);
 	if (optind < argc)
 		options.interval = positive(argv[optind], "INTERVAL");
 	if (optind + 1 < argc)
 		options.rounds = whole(argv[optind + 1], "COUNT");
 	if (options.listen.sin_port && options.format != TEXT && options.format != OPENMETRICS)
-		die(2, "--listen answers in OpenMetrics only; try: iolat --help");
+		die(2, "--listen answers in OpenMetrics only; next: iolat --help");
 	if (options.listen.sin_port)
 		options.format = OPENMETRICS;
 	if (options.listen.sin_port && options.interval)
-		die(2, "--listen answers when it is asked: leave INTERVAL out; try: iolat --help");
+		die(2, "--listen answers when it is asked: leave INTERVAL out; next: iolat --help");
 }

@@ -43,7 +43,7 @@ static char *answer(const char *request, size_t *size)
 	FILE *out = open_memstream(&text, size);
 
 	if (!out)
-		die(1, "out of memory; try: free -h");
+		die(1, "out of memory; next: free -h");
 	if (strncmp(request, "GET /metrics", strlen("GET /metrics"))) {
 		fputs("HTTP/1.0 404 Not Found\r\n\r\nask for /metrics\n", out);
 	} else {
@@ -55,7 +55,7 @@ static char *answer(const char *request, size_t *size)
 		print_openmetrics(out);
 	}
 	if (fclose(out))
-		die(1, "out of memory; try: free -h");
+		die(1, "out of memory; next: free -h");
 	return text;
 }
 
@@ -144,6 +144,6 @@ int open_socket(const struct sockaddr_in *address)
 	setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (listening < 0 || bind(listening, (const struct sockaddr *)address, sizeof(*address)) ||
 	    listen(listening, SOMAXCONN))
-		die(1, "can't listen there: %s; try: ss -ltn", strerror(errno));
+		die(1, "can't listen there: %s; next: ss -ltn", strerror(errno));
 	return listening;
 }

@@ -86,13 +86,13 @@ __attribute__((noreturn)) static void refused(int error)
 	FILE *lockdown = fopen("/sys/kernel/security/lockdown", "r");
 
 	if (lockdown && fgets(text, sizeof(text), lockdown) && strstr(text, "[confidentiality]"))
-		die(1, "this kernel is locked down: BPF programs can't read its memory; try: "
+		die(1, "this kernel is locked down: BPF programs can't read its memory; next: "
 		       "cat /sys/kernel/security/lockdown");
 	if (error == -EPERM)
-		die(1, "watching the kernel takes root; try: sudo iolat");
+		die(1, "watching the kernel takes root; next: sudo iolat");
 	if (error == -ENOMEM)
-		die(1, "the kernel has no memory for the tables; try: free -h");
-	die(1, "this kernel refuses the program: %s; try: IOLAT_DEBUG=1 iolat", strerror(-error));
+		die(1, "the kernel has no memory for the tables; next: free -h");
+	die(1, "this kernel refuses the program: %s; next: IOLAT_DEBUG=1 iolat", strerror(-error));
 }
 
 static void check_kernel(void)
@@ -102,10 +102,11 @@ static void check_kernel(void)
 
 	uname(&name);
 	if (sscanf(name.release, "%u.%u", &version, &patch) == 2 && version * 1000 + patch < 5016)
-		die(1, "Linux %s is too old, 5.16 or newer is needed; try: uname -r", name.release);
+		die(1, "Linux %s is too old, 5.16 or newer is needed; next: uname -r",
+		    name.release);
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		die(1, "this kernel does not describe its types, it takes one with "
-		       "CONFIG_DEBUG_INFO_BTF; try: "
+		       "CONFIG_DEBUG_INFO_BTF; next: "
 		       "grep BTF /boot/config-*");
 }
 
@@ -175,7 +176,7 @@ static void choose_programs(void)
 		}
 	}
 	if (!found)
-		die(1, "none of ext4, xfs and btrfs is loaded, --files has nothing to watch; try: "
+		die(1, "none of ext4, xfs and btrfs is loaded, --files has nothing to watch; next: "
 		       "findmnt --real");
 }
 
@@ -218,7 +219,7 @@ void load(void)
 	libbpf_set_print(quiet);
 	bpf = iolat_bpf__open();
 	if (!bpf)
-		die(1, "out of memory; try: free -h");
+		die(1, "out of memory; next: free -h");
 	choose_programs();
 	configure();
 	error = iolat_bpf__load(bpf);

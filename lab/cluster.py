@@ -345,9 +345,9 @@ class _Sweep:
         for _, ours, name, identity in map(str.split, self.needs.values()):
             for _, theirs, other, its in has:
                 if theirs != ours:
-                    return f"its lab/ is {theirs}, here it is {ours}\n   try: the same commit there and here"
+                    return f"its lab/ is {theirs}, here it is {ours}\n   next: the same commit there and here"
                 if other == name:
-                    return f"its machine {name} is {its}, here it is {identity}\n   try: {self._same_machine()}"
+                    return f"its machine {name} is {its}, here it is {identity}\n   next: {self._same_machine()}"
         return f"it has no machine {' or '.join(f'{kernel}/{cpus}' for kernel, cpus in self.needs)}"
 
     def _same_machine(self) -> str:

@@ -20,7 +20,7 @@ class LabError(Exception):
 
     def __str__(self) -> str:
         lines = [self.detail.rstrip()] if self.detail else []
-        lines += [f"sluice: {self.what}", f"   try: {self.next_step.replace(CHECKOUT, called)}"]
+        lines += [f"sluice: {self.what}", f"   next: {self.next_step.replace(CHECKOUT, called)}"]
         return "\n".join(lines)
 
 

@@ -298,7 +298,7 @@ def show_claims(found: Result, console: Console | None = None) -> None:
         console.print(_claims(found.claims))
     for command in dict.fromkeys(claim.command for claim in found.claims if claim.command):
         names = ", ".join(claim.id for claim in found.claims if claim.command == command)
-        console.print(Text(f"Not judged, as cells are missing: {names}\n   try: {command}"))
+        console.print(Text(f"Not judged, as cells are missing: {names}\n   next: {command}"))
 
 
 STATES = {HOLDS: "green", FAILS: "bold red", UNDECIDED: "yellow", NOT_JUDGED: "dim"}

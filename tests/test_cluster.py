@@ -250,7 +250,7 @@ def test_a_worker_with_another_machine_is_refused_by_name(
         f"worker {socket.gethostname()}:{other.pid} gets no runs: its machine 6.12/1 is another, here it is same"
         in said
     )
-    assert "\n   try: the same cache" in said
+    assert "\n   next: the same cache" in said
     assert "1 workers, 2 guests side by side" in said
     assert len(programs.lines(f"{fitting.pid} begin")) == 20
 
@@ -259,7 +259,7 @@ def test_a_worker_with_another_lab_is_refused(programs: Programs, capsys: pytest
     programs.start("worker", LAB="older")
     programs.start("worker")
     collect(programs, some(["run"]))
-    assert "its lab/ is older, here it is lab\n   try: the same commit" in capsys.readouterr().err
+    assert "its lab/ is older, here it is lab\n   next: the same commit" in capsys.readouterr().err
 
 
 def test_a_restarted_scheduler(programs: Programs, swept: Callable[[str, str | None], str]) -> None:
@@ -322,7 +322,7 @@ def test_the_end_of_a_client_ends_its_runs(programs: Programs) -> None:
         collect(programs, some(["sleep 600", "crash"]))
     name = f"{socket.gethostname()}:{worker.pid}"
     assert str(caught.value).startswith(
-        f"its last words\nsluice: worker {name}: the guest crashed: on purpose\n   try:"
+        f"its last words\nsluice: worker {name}: the guest crashed: on purpose\n   next:"
     )
     until(lambda: programs.lines("cancelled"))
     collect(programs, some(["run"]))
@@ -343,7 +343,7 @@ def test_a_worker_whose_disk_is_full_ends(programs: Programs) -> None:
     starter.join()
     full.join(LONG)
     assert full.exitcode == 3
-    assert "sluice: the disk is full\n   try: df -h" in programs.said(full)
+    assert "sluice: the disk is full\n   next: df -h" in programs.said(full)
 
 
 def test_a_large_file_travels_once(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def test_what_is_wrong_is_told_with_its_line(folder: Path, old: str, new: str, l
         description.load("good")
     assert str(caught.value).startswith(f"sluice: experiments/good/experiment.toml:{line}: ")
     assert told in str(caught.value)
-    assert f"try: ${{EDITOR:-vi}} +{line} experiments/good/experiment.toml" in str(caught.value)
+    assert f"next: ${{EDITOR:-vi}} +{line} experiments/good/experiment.toml" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -564,7 +564,7 @@ def test_the_report_names_figures_line_and_way_back(
     out = capsys.readouterr().out
     assert "sda: rotating disk, queue depth 32, 1 hardware queue; mq-deadline, nr_requests 64" in out
     assert "batch-small: fifo_batch is 1; 48.0 requests on average" in out
-    assert "    type: echo 16 > /sys/block/sda/queue/iosched/fifo_batch\n" in out
+    assert "    next: echo 16 > /sys/block/sda/queue/iosched/fifo_batch\n" in out
     assert "    undo: echo 1 > /sys/block/sda/queue/iosched/fifo_batch\n" in out
 
 

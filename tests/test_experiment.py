@@ -349,7 +349,7 @@ def test_json_is_the_file(guests: Guests, tmp_path: Path, capsys: pytest.Capture
 )
 def test_a_failed_run_is_told_and_not_kept(guests: Guests, bad: Outcome, told: str) -> None:
     guests.answer = lambda one: bad
-    with pytest.raises(LabError, match="try: ./sluice shell --job [0-9a-f]{16}$") as caught:
+    with pytest.raises(LabError, match="next: ./sluice shell --job [0-9a-f]{16}$") as caught:
         run("prio-mix")
     assert told in str(caught.value)
     assert job.failed(caught.value.next_step.split()[-1]) == guests.jobs[0]

@@ -179,8 +179,8 @@ def test_guest(script: Path, kernel: str, scheduler: str, race: bool) -> None:
     if "skip" in outcome.files:
         pytest.skip(outcome.files["skip"].decode().strip())
     told_all = f"{said['stdout']}\n{said['stderr']}\n{outcome.dmesg[-8000:]}"
-    assert outcome.status == 0, f"{told_all}\n   try: {job.repeat(one)}"
-    assert not complaints(outcome.dmesg, told.dmesg), f"{told_all}\n   try: {job.repeat(one)}"
+    assert outcome.status == 0, f"{told_all}\n   next: {job.repeat(one)}"
+    assert not complaints(outcome.dmesg, told.dmesg), f"{told_all}\n   next: {job.repeat(one)}"
 
 
 def test_head_is_read() -> None:

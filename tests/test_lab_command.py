@@ -75,7 +75,7 @@ def test_a_wrong_command_is_refused_at_once(
     assert _cli(*args) == 2
     said = capsys.readouterr().err
     assert told in said
-    assert re.search(r"\n   try: (\./sluice |the command that failed)", said)
+    assert re.search(r"\n   next: (\./sluice |the command that failed)", said)
     assert not list(tmp_path.iterdir())
 
 
@@ -88,10 +88,10 @@ def test_list_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         *("devices:", *DEVICES),
         *("stacks:", *STACKS),
         *("schedulers:", *SCHEDULERS),
-        *("kernels:", "6.1", "6.12"),
+        *("kernels:", "6.1", "6.12", "next"),
     ]
     assert _cli("list", "kernels") == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["6.1", "6.12"]
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["6.1", "6.12", "next"]
 
 
 def test_list_tells_what_an_experiment_asks_and_how_long_it_takes(
@@ -132,7 +132,7 @@ def test_the_launcher_says_what_it_installs_and_why_it_cannot(tmp_path: Path) ->
     assert "mmdebstrap" in first
     assert "bubblewrap" in first
     assert rest[0].startswith("sluice: apt-get failed: no network:")
-    assert rest[1].startswith("   try: apt-get install ")
+    assert rest[1].startswith("   next: apt-get install ")
 
 
 def _tree(folder: Path) -> Path:
@@ -151,8 +151,8 @@ def _tree(folder: Path) -> Path:
         ("run --help", 0, "EXPERIMENT"),
         ("list", 0, "prio-mix"),
         ("list experiments", 0, "Does a database keep its speed"),
-        ("doctor nonsense", 2, "sluice: nonsense is not a disk or partition\n   try: "),
-        ("explain nonsense", 2, "sluice: nonsense is not a disk or partition\n   try: ./sluice explain "),
+        ("doctor nonsense", 2, "sluice: nonsense is not a disk or partition\n   next: "),
+        ("explain nonsense", 2, "sluice: nonsense is not a disk or partition\n   next: ./sluice explain "),
         ("", 2, "COMMAND"),
         ("frobnicate", 2, "invalid choice: 'frobnicate'"),
         ("run prio-mix --frob", 2, "unrecognized arguments: --frob"),
@@ -195,7 +195,7 @@ def test_with_runs_where_there_is_no_python(tmp_path: Path) -> None:
         env.pop(name, None)
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "sluice: --rate 10MB: not a rate from 1KiB/s to 8GiB/s\n   try: --rate 10MB/s\n"
+    assert done.stderr == "sluice: --rate 10MB: not a rate from 1KiB/s to 8GiB/s\n   next: --rate 10MB/s\n"
 
 
 @pytest.mark.parametrize("command", ["doctor", "list", "run"])
@@ -217,7 +217,7 @@ def test_without_python_nothing_is_installed_for_what_needs_nothing_else(tmp_pat
     (tmp_path / "python3").unlink()
     done = subprocess.run([TOP / "sluice", command], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert done.stderr == "sluice: python3 is not installed\n   try: apt-get install python3\n"
+    assert done.stderr == "sluice: python3 is not installed\n   next: apt-get install python3\n"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="an ordinary user's launcher asks sudo")

@@ -60,12 +60,12 @@ def test_a_machine_has_the_virtual_cpus_asked_for() -> None:
 def test_a_guest_that_fails_is_a_sentence(script: str, kind: type[LabError], what: str) -> None:
     with pytest.raises(kind, match=what) as caught:
         job.run(Job(KERNEL, script, {}))
-    assert "\n   try: " in str(caught.value)
+    assert "\n   next: " in str(caught.value)
     assert (kind is GuestCrashed) == ("./sluice shell --job" in str(caught.value))
 
 
 def test_a_hang_is_ended_by_its_cpu_seconds() -> None:
-    with pytest.raises(GuestHung, match="3 CPU seconds.*\n   try: ./sluice shell --job "):
+    with pytest.raises(GuestHung, match="3 CPU seconds.*\n   next: ./sluice shell --job "):
         job.run(Job(KERNEL, "while :; do :; done", {}, cpu_limit_s=3))
 
 
@@ -147,7 +147,7 @@ def test_a_full_disk_is_a_sentence() -> None:
             box += ["--bind", str(path), f"/mnt/{path.name}"]
     done = _python(LONG, box, {"SLUICE_CACHE": "/mnt"})
     assert done.wait() == 3
-    assert "sluice: the disk that holds /mnt is full\n   try: df -h /mnt" in _stderr(done)
+    assert "sluice: the disk that holds /mnt is full\n   next: df -h /mnt" in _stderr(done)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

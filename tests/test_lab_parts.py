@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parent / "golden/lab"
 
 
 def test_an_error_says_what_happened_and_what_to_type() -> None:
-    assert str(LabError("it broke", "mend it", "line")) == "line\nsluice: it broke\n   try: mend it"
+    assert str(LabError("it broke", "mend it", "line")) == "line\nsluice: it broke\n   next: mend it"
 
 
 @pytest.mark.parametrize(

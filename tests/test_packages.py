@@ -114,7 +114,7 @@ def test_installed_and_removed_nothing_is_left(host: Host) -> None:
     assert "simdisk" not in built
     assert f"kernel {kernel}: our modules: sluice, afq" in host.run("sluice status")
     assert "no setting is given" in host.run("sluice with || [ $? = 2 ]")
-    assert "try: sluice use sluice DISK" in host.run("sluice use sluice nonsense || [ $? = 2 ]")
+    assert "next: sluice use sluice DISK" in host.run("sluice use sluice nonsense || [ $? = 2 ]")
     for shell in ("bash-completion/completions/sluice", "zsh/vendor-completions/_sluice"):
         assert "explain" in host.run(f"cat /usr/share/{shell}")
     assert "iolat" in host.run("iolat --help")

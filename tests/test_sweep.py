@@ -31,7 +31,7 @@ def test_a_range_has_both_ends(text: str, expected: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["5:1", "1:", ":5", "1:x", "1:5:0", "1:5:2:2", "-1:5", "1:99999"])
 def test_a_bad_range_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="try: "):
+    with pytest.raises(UsageError, match="next: "):
         sweep.values(text)
 
 

@@ -50,7 +50,7 @@ def guarded(action: Callable[[], int], interrupted: str = "interrupted") -> int:
         print(error, file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
-        print(f"\nsluice: {interrupted}\n   try: the same command again", file=sys.stderr)
+        print(f"\nsluice: {interrupted}\n   next: the same command again", file=sys.stderr)
         return INTERRUPTED
 
 

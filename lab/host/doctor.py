@@ -628,7 +628,7 @@ def text(case: Case, findings: Sequence[Finding], notes: Sequence[str]) -> str:
     lines = [_headline(case), _figures(case.load)]
     for finding in findings:
         lines += ["", f"{finding.id}: {finding.seen}", f"    why:  {finding.why}"]
-        lines += [f"    {'type: ' if not n else '      '}{line}" for n, line in enumerate(finding.type)]
+        lines += [f"    {'next: ' if not n else '      '}{line}" for n, line in enumerate(finding.type)]
         lines += [f"    {'undo: ' if not n else '      '}{line}" for n, line in enumerate(finding.undo)]
     lines += [] if findings else ["", "nothing to advise"]
     lines += ["", *(f"not seen: {note}" for note in notes)] if notes else []

@@ -214,7 +214,7 @@ def text(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Se
 
 
 def _lines(problem: Problem) -> list[str]:
-    return [f"problem: {problem.what}", f"   type: {problem.type}"]
+    return [f"problem: {problem.what}", f"   next: {problem.type}"]
 
 
 def data(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Sequence[Problem] = ()) -> str:

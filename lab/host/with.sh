@@ -24,7 +24,7 @@ usage() {
 
 # stop STATUS WHAT TRY
 stop() {
-	printf 'sluice: %s\n   try: %s\n' "$2" "$3" >&2
+	printf 'sluice: %s\n   next: %s\n' "$2" "$3" >&2
 	exit "$1"
 }
 

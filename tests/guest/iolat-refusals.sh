@@ -12,7 +12,7 @@ refuses() {
 	[ $code = "$status" ] || fail "$*: status $code, expected $status: $(cat /tmp/err)"
 	[ ! -s /tmp/out ] || fail "$*: printed $(cat /tmp/out)"
 	[ "$(wc -l </tmp/err)" = 1 ] || fail "$*: not one line: $(cat /tmp/err)"
-	grep -qE "^iolat: .*($pattern).*; try: |^iolat: try: " /tmp/err || fail "$*: $(cat /tmp/err)"
+	grep -qE "^iolat: .*($pattern).*; next: |^iolat: next: " /tmp/err || fail "$*: $(cat /tmp/err)"
 }
 
 disk ssd

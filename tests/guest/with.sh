@@ -13,7 +13,7 @@ refused() {
 	[ $status = "$want" ] || fail "with $*: status $status, not $want: $(cat /tmp/said)"
 	head -n 1 /tmp/said | grep -qF "sluice: " || fail "with $*: $(cat /tmp/said)"
 	head -n 1 /tmp/said | grep -qF -- "$what" || fail "with $*: no '$what' in: $(cat /tmp/said)"
-	sed -n 2p /tmp/said | grep -qF -- "   try: $try" || fail "with $*: no '$try' in: $(cat /tmp/said)"
+	sed -n 2p /tmp/said | grep -qF -- "   next: $try" || fail "with $*: no '$try' in: $(cat /tmp/said)"
 	[ "$(wc -l </tmp/said)" = 2 ] || fail "with $*: $(cat /tmp/said)"
 	! ls -d "$G"/*/sluice-* "$G"/sluice-* >/tmp/left 2>/dev/null || fail "with $* leaves $(cat /tmp/left)"
 }
