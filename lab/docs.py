@@ -208,7 +208,7 @@ def sources(name: str) -> str:
     wanted = {module for scheduler in experiment.schedulers for module in SCHEDULERS[scheduler].modules}
     points = plan.points(experiment, plan.Choice())
     unused = () if any(point.stack for point in points) else ("stack.sh",)
-    scripts = (path for path in sorted(image.GUEST.iterdir()) if path.name not in unused)
+    scripts = (path for path in sorted(image.GUEST.iterdir()) if path.suffix != ".md" and path.name not in unused)
     paths = [*sorted(set(_module_sources(wanted))), *scripts]
     runs = [plan.script(experiment, point, point.variant.seeds[0]) for point in points]
     data = [*runs, *(part for path in paths for part in (path.name, path.read_bytes()))]
