@@ -609,7 +609,9 @@ static void notrace split_at_way_back(unsigned long ip, unsigned long parent_ip,
 
 static void split_at_exit(void *unused, struct task_struct *task)
 {
+	preempt_disable_notrace();
 	split_records_exit(task);
+	preempt_enable_notrace();
 }
 
 struct split_probe split_entry_probes[] = {

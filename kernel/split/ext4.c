@@ -82,8 +82,10 @@ static void split_at_allocate(void *unused, struct inode *inode, void *map)
 {
 	u32 tag;
 
+	preempt_disable_notrace();
 	if (split_has_handle() && split_tag_of_inode(inode, &tag))
 		split_proxy_begin(tag, false);
+	preempt_enable_notrace();
 }
 
 /* A kernel thread notes that a file's data has been written, or is at writeback. */

@@ -33,6 +33,8 @@ struct split_hook {
  * @tracepoint: once it has been found
  * @more: in only for policies that need this of SPLIT_MORE and SPLIT_FLUSHES; 0: for all
  * @in: it is listened to
+ *
+ * Its function may be preempted, and is not under RCU: 7.x protects tracepoints by SRCU.
  */
 struct split_probe {
 	const char *name;

@@ -105,6 +105,7 @@ void split_proxy_begin(u32 tag, bool journal)
 {
 	struct split_proxy *proxy = split_proxy_find();
 
+	lockdep_assert_preemption_disabled();
 	if (proxy)
 		split_proxy_drop(proxy);
 	do {

@@ -322,6 +322,7 @@ void split_records_exit(struct task_struct *task)
 {
 	struct split_call *record;
 
+	lockdep_assert_preemption_disabled();
 	while (atomic_read(&split_records) && (record = split_find_record(split_is_record))) {
 		split_escape(record);
 		split_end_record(record, -EINTR);
