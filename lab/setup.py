@@ -22,7 +22,7 @@ def ready(names: Sequence[str], wanted: Sequence[str] = (), machines: bool = Tru
     """
     if not toolbox.exists():
         cache.need_space(FIRST_RUN_MIB)
-        progress.say(FIRST_RUN.format(names=" and ".join(names), cache=cache.root(), size=1 + len(names)))
+        progress.say(FIRST_RUN.format(names=", ".join(names), cache=cache.root(), size=1 + len(names)))
     steps: list[Callable[[], object]] = [toolbox.path]
     for name in names:
         steps += [*([partial(_machine, name)] if machines else []), partial(modules.build, name, *wanted)]
