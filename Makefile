@@ -2,7 +2,7 @@
 # The verbs. Each prepares what it needs, and says what it installs before it does.
 # Times are for two slow processors, the first time; what has been measured is not measured again.
 
-.PHONY: help bench bench-all check check-full check-planted deb modules site style install
+.PHONY: help bench bench-all check check-full check-kernels check-planted deb modules site style install
 
 help: ## what there is, and how long it takes
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1	/p' Makefile | expand -t 22
@@ -23,6 +23,9 @@ check-full: style ## the same with the tests that take long, on a debug kernel t
 
 check-planted: ## bugs that are planted in modules make the guests' tests fail: 2 hours
 	./sluice test --planted $(if $(T),-k '$(T)')
+
+check-kernels: ## the modules are built for every kernel that Debian offers: 15 minutes
+	./sluice test --full -k each_kernel_of_a_suite
 
 modules: ## the modules for every kernel of the lab: 5 minutes
 	./sluice build

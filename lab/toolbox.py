@@ -194,12 +194,14 @@ def failed(
 def sources(suite: str = SUITE) -> tuple[str, ...]:
     """apt source lines for a Debian suite, from the mirrors that the host's own apt uses.
 
-    Backports have no suite of updates, and come with the suite that they are for.
+    Backports have no suite of updates, and come with the suite that they are for; sid has neither updates nor security.
     """
     main, security = _mirrors()
     signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
     if suite.endswith(BACKPORTS):
         return (*sources(suite.removesuffix(BACKPORTS)), f"deb {signed} {main} {suite} main")
+    if suite == "sid":
+        return (f"deb {signed} {main} sid main",)
     lines = [f"deb {signed} {main} {suite} main", f"deb {signed} {main} {suite}-updates main"]
     return (*lines, f"deb {signed} {security} {suite}-security main")
 
