@@ -292,6 +292,12 @@ SLUICE = (
         "\t\tsectors /= 2;\n\treturn SLU_PIECE_MOST;\n",
         "sluice-pieces: FAIL: a drive of 30 MB/s gets",
     ),
+    (
+        "pieces-between-flushes",
+        " && !slu_is_flushing(sluice))",
+        ")",
+        "sluice-pieces: were dispatched between a commit's flushes",
+    ),
     ("pieces-as-large", "\t\tnow = min(now, slu_piece_sectors(sluice));\n", "\t\t;\n", "sluice-pieces"),
     (
         "no-room-again",

@@ -559,12 +559,11 @@ static void split_tell_flush(struct request *rq, enum split_flush what)
 {
 	struct split_device *device;
 
-	if (req_op(rq) != REQ_OP_FLUSH)
-		return;
 	rcu_read_lock();
 	device = split_find(rq->q);
 	if (device) {
-		split_costs_flush(device, what);
+		if (what != SPLIT_FLUSH_WRITTEN)
+			split_costs_flush(device, what);
 		if (READ_ONCE(device->state) == SPLIT_ATTACHED && device->ops->flush)
 			device->ops->flush(device->data, what);
 	}
@@ -573,19 +572,24 @@ static void split_tell_flush(struct request *rq, enum split_flush what)
 
 static void split_at_issue(void *unused, struct request *rq)
 {
-	split_tell_flush(rq, SPLIT_FLUSH_BEGINS);
+	if (req_op(rq) == REQ_OP_FLUSH)
+		split_tell_flush(rq, SPLIT_FLUSH_BEGINS);
 }
 
+/* A write with flushes is complete with its data, and once more, with 0 bytes, after the last. */
 static void split_at_complete(void *unused, struct request *rq, blk_status_t error,
 			      unsigned int bytes)
 {
-	split_tell_flush(rq, SPLIT_FLUSH_ENDS);
+	if (req_op(rq) == REQ_OP_FLUSH)
+		split_tell_flush(rq, SPLIT_FLUSH_ENDS);
+	else if (unlikely(!bytes && req_op(rq) == REQ_OP_WRITE))
+		split_tell_flush(rq, SPLIT_FLUSH_WRITTEN);
 }
 
 /* What the driver had no room for, and refused, hasn't begun. */
 static void split_at_requeue(void *unused, struct request *rq)
 {
-	if (blk_mq_request_started(rq))
+	if (req_op(rq) == REQ_OP_FLUSH && blk_mq_request_started(rq))
 		split_tell_flush(rq, SPLIT_FLUSH_BEGINS_ANEW);
 }
 

@@ -648,6 +648,8 @@ static void dl_flush(void *data, enum split_flush what)
 	unsigned long flags;
 	u64 now_ns;
 
+	if (what == SPLIT_FLUSH_WRITTEN)
+		return;
 	spin_lock_irqsave(&dl->lock, flags);
 	now_ns = ktime_get_ns();
 	if (what == SPLIT_FLUSH_BEGINS)

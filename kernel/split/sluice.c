@@ -104,12 +104,11 @@
 #define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / SLU_ROOM_PART)
 
 /*
- * Deferred writeback beside a light process of its own rank has nine tenths of the device's time.
- * A tick is shorter then, because the light process waits for the pieces of one tick.  A piece may
- * be dispatched while another one is inside the device.
+ * Deferred writeback beside a light process of its own rank has all of the device's time.  A tick
+ * is shorter then, because the light process waits for the pieces of one tick.  A piece may be
+ * dispatched while another one is inside the device.
  */
 #define SLU_TICK_BESIDE_MS 4
-#define SLU_ROOM_BESIDE_PCT 90
 #define SLU_PIECES_BESIDE 2U
 #define SLU_DEFERRED_BESIDE 4U
 
@@ -121,7 +120,7 @@
  * waits: after SLU_EXCLUSIVE_LEAST ticks with requests in less than one of SLU_EXCLUSIVE_USED.
  */
 #define SLU_LIGHT_TICKS 3
-#define SLU_EXCLUSIVE_TICKS 64
+#define SLU_EXCLUSIVE_TICKS 62
 #define SLU_SHARED_TICKS 90
 #define SLU_EXCLUSIVE_LEAST 8
 #define SLU_EXCLUSIVE_USED 4
@@ -152,9 +151,13 @@
 #define SLU_ANSWERS 256U
 #define SLU_WRITERS 8U
 
-/* Pages of a file: counted at most, and written back as a part at least and at most. */
+/*
+ * Pages of a file: counted at most, and written back as a part at least and at most.  The pieces of
+ * a part are dispatched between the same two commits.  So with the least, 128 KiB, few commits wait
+ * for pieces, and each for not much more than for one.
+ */
 #define SLU_COUNTED 1024U
-#define SLU_PART_LEAST 16U
+#define SLU_PART_LEAST 32U
 #define SLU_PART_MOST 16384U
 
 /* Tags, as divisors: left to reads; for writeback that no commit asked for. */
@@ -168,6 +171,13 @@
  */
 #define SLU_PIECE_LEAST (32U * 1024 >> SECTOR_SHIFT)
 #define SLU_PIECE_MOST (128U * 1024 >> SECTOR_SHIFT)
+
+/*
+ * A commit is a write between two flushes.  A piece that is dispatched between them goes before
+ * that write, or is in the drive's buffer when the second flush writes it out.  So pieces wait
+ * until the write is done with both, but not longer than this.
+ */
+#define SLU_FLUSH_MS 40
 
 /* In a request's note: it is counted in @pieces. */
 #define SLU_NOTE_PIECE BIT_ULL(RANKS_NOTE_BITS - 1)
@@ -278,6 +288,9 @@ struct slu_rank {
  * @pieces: number of such requests that the driver has
  * @room_ns: device time for more of them; read without the lock
  * @commits: calls inside that wait for a commit that writes data of others first
+ * @flushes: flushes that the device does
+ * @flushing: it did one for a write that is not done yet; read without the lock
+ * @flushing_since: jiffies when that began
  * @mounted: a file system is on the disk itself
  * @light_ticks: ticks in a row with requests of light processes; below 0 after exclusive ticks that
  *		 these hardly used
@@ -306,6 +319,9 @@ struct slu_data {
 	unsigned int pieces;
 	s64 room_ns;
 	unsigned int commits;
+	unsigned int flushes;
+	bool flushing;
+	unsigned long flushing_since;
 	bool mounted;
 	int light_ticks;
 	int exclusive;
@@ -950,6 +966,48 @@ static void slu_charge(void *data, struct split_account *account, u64 cost)
 		guess_charge(&client->guess, cost);
 }
 
+/* Whether pieces wait for a write with flushes.  With or without the lock. */
+static bool slu_is_flushing(const struct slu_data *sluice)
+{
+	return READ_ONCE(sluice->flushing) &&
+	       !slu_since(READ_ONCE(sluice->flushing_since), SLU_FLUSH_MS);
+}
+
+/*
+ * Whether the next deferred request may be dispatched: there is room, or the queue is being frozen,
+ * which waits for all of them.  With or without the lock.
+ */
+static bool slu_has_room(const struct slu_data *sluice)
+{
+	return !list_empty_careful(&sluice->deferred) && !READ_ONCE(sluice->piece) &&
+	       ((READ_ONCE(sluice->room_ns) > 0 && !slu_is_flushing(sluice)) ||
+		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
+}
+
+/* Flushes that overlap count as one. */
+static void slu_flush(void *data, enum split_flush what)
+{
+	struct slu_data *sluice = data;
+	unsigned long flags;
+	bool run = false;
+
+	spin_lock_irqsave(&sluice->ranks.lock, flags);
+	if (what == SPLIT_FLUSH_BEGINS) {
+		sluice->flushes++;
+		if (!sluice->flushing)
+			WRITE_ONCE(sluice->flushing_since, jiffies);
+		WRITE_ONCE(sluice->flushing, true);
+	} else if (what != SPLIT_FLUSH_WRITTEN) {
+		sluice->flushes -= !!sluice->flushes;
+	} else if (!sluice->flushes) {
+		WRITE_ONCE(sluice->flushing, false);
+		run = slu_has_room(sluice);
+	}
+	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
+	if (run)
+		blk_mq_run_hw_queues(sluice->ranks.q, true);
+}
+
 static const struct split_ops slu_ops = {
 	.name = "sluice",
 	.more = BIT(SPLIT_STORE),
@@ -960,6 +1018,7 @@ static const struct split_ops slu_ops = {
 	.settle = slu_settle,
 	.demand = slu_demand,
 	.charge = slu_charge,
+	.flush = slu_flush,
 };
 
 /* Requests, in the order of a request's life */
@@ -1083,9 +1142,7 @@ static s64 slu_tick_room(const struct slu_data *sluice, bool below)
 	bool light = slu_light_within(sluice, SLU_MEMORY_MS);
 	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(light ? SLU_TICK_BESIDE_MS : SLU_TICK_MS));
 
-	if (below)
-		return tick_ns / SLU_ROOM_PART;
-	return sluice->exclusive_spent ? tick_ns : div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
+	return below ? tick_ns / SLU_ROOM_PART : tick_ns;
 }
 
 /* The most room, which is there after a tick without deferred requests. */
@@ -1128,17 +1185,6 @@ static void slu_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 	if (unasked && !sluice_insert_at_head(ins))
 		slu_defer(sluice, list);
 	ranks_insert_requests(hctx, list, ins);
-}
-
-/*
- * Whether the next deferred request may be dispatched: there is room, or the queue is being frozen,
- * which waits for all of them.  With or without the lock.
- */
-static bool slu_has_room(const struct slu_data *sluice)
-{
-	return !list_empty_careful(&sluice->deferred) && !READ_ONCE(sluice->piece) &&
-	       (READ_ONCE(sluice->room_ns) > 0 ||
-		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
 }
 
 /* The first deferred request of the most urgent rank; there is one. */

@@ -235,8 +235,14 @@ struct split_call {
  * @SPLIT_FLUSH_ENDS: it is done, or has failed
  * @SPLIT_FLUSH_BEGINS_ANEW: the driver has given it back, to be tried again: it will begin once
  *			     more
+ * @SPLIT_FLUSH_WRITTEN: a write with flushes, before or after its data, is done with all of them
  */
-enum split_flush { SPLIT_FLUSH_BEGINS, SPLIT_FLUSH_ENDS, SPLIT_FLUSH_BEGINS_ANEW };
+enum split_flush {
+	SPLIT_FLUSH_BEGINS,
+	SPLIT_FLUSH_ENDS,
+	SPLIT_FLUSH_BEGINS_ANEW,
+	SPLIT_FLUSH_WRITTEN,
+};
 
 /**
  * struct split_ops - what a policy does

@@ -2,28 +2,34 @@
 # shellcheck shell=sh
 # modules: sluice
 # Beside commits of best effort 0 the writeback of an idle copy goes in pieces, one after the other, unless a commit asked for
-# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. Alone it goes as before. Afterwards the queue has its own
+# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. None goes between a commit's flushes. Alone it goes as before. Afterwards the queue has its own
 # limits again, and the kept-back data is on the disk.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
 limit=128
 
-# watch SECONDS: the copy's writeback in that time, as "REQUESTS LARGEST_KIB MOST_INSIDE".
+# watch SECONDS: the copy's writeback in that time, as "REQUESTS LARGEST_KIB MOST_INSIDE BETWEEN_FLUSHES".
 watch() {
 	echo >$tracing/trace
 	echo 1 >$tracing/tracing_on
 	sleep "$1"
 	echo 0 >$tracing/tracing_on
 	cp $tracing/trace /out/trace
-	# "... block_rq_issue: 259,3 W 131072 () 1000 + 256 none,0,0 [kworker]"; a commit's are WS.
+	# "... block_rq_issue: 259,3 W 131072 () 1000 + 256 none,0,0 [kworker]"; a commit's are WS. A flush is FF. A write with
+	# flushes is complete a second time after the last one, with 0 sectors.
 	awk '/ block_rq_(issue|complete): / {
 			for (i = 1; i <= NF; i++)
 				if ($i == "+") { sector = $(i - 1); sectors = $(i + 1) }
+			if ($0 ~ /block_rq_issue: [0-9]+,[0-9]+ FF /)
+				flushing = 1
+			else if ($0 ~ /block_rq_complete: [0-9]+,[0-9]+ W/ && !sectors)
+				flushing = 0
 			if ($0 ~ /block_rq_issue: [0-9]+,[0-9]+ W /) {
 				count++
 				if (sectors > largest) largest = sectors
 				if (!(sector in inside)) now++
+				between += flushing
 				inside[sector] = 1
 				if (now > most) most = now
 			} else if ($0 ~ /block_rq_complete/ && sector in inside) {
@@ -31,7 +37,7 @@ watch() {
 				now--
 			}
 		}
-		END { print count + 0, largest / 2, most + 0 }' $tracing/trace
+		END { print count + 0, largest / 2, most + 0, between + 0 }' $tracing/trace
 }
 
 load xfs
@@ -61,6 +67,7 @@ set -- $beside
 [ "$1" -ge 10 ] || fail "hardly anything is written back: $beside"
 [ "$2" -le $limit ] || fail "beside commits a request of $2 KiB was written back"
 [ "$3" -le 2 ] || fail "$3 pieces were inside the device at once"
+[ "$4" -eq 0 ] || fail "$4 pieces of $1 were dispatched between a commit's flushes"
 
 # piece WRITE_MBPS KIB: so large is a request at most when the drive is thought to write so fast.
 piece() {
