@@ -104,11 +104,13 @@
 #define SLU_ROOM_NS (SLU_TICK_MS * (s64)NSEC_PER_MSEC / SLU_ROOM_PART)
 
 /*
- * Deferred writeback beside a light process of its own rank has all of the device's time.  A tick
- * is shorter then, because the light process waits for the pieces of one tick.  A piece may be
+ * Deferred writeback beside a light process of its own rank has nine tenths of the device's time
+ * while that one has requests, so that pieces don't pile up inside the device, and otherwise all.  A
+ * tick is shorter then, because the light process waits for the pieces of one tick.  A piece may be
  * dispatched while another one is inside the device.
  */
 #define SLU_TICK_BESIDE_MS 4
+#define SLU_ROOM_BESIDE_PCT 90
 #define SLU_PIECES_BESIDE 2U
 #define SLU_DEFERRED_BESIDE 4U
 
@@ -121,7 +123,7 @@
  */
 #define SLU_LIGHT_TICKS 3
 #define SLU_EXCLUSIVE_TICKS 62
-#define SLU_SHARED_TICKS 90
+#define SLU_SHARED_TICKS 100
 #define SLU_EXCLUSIVE_LEAST 8
 #define SLU_EXCLUSIVE_USED 4
 
@@ -1142,7 +1144,11 @@ static s64 slu_tick_room(const struct slu_data *sluice, bool below)
 	bool light = slu_light_within(sluice, SLU_MEMORY_MS);
 	u64 tick_ns = jiffies_to_nsecs(msecs_to_jiffies(light ? SLU_TICK_BESIDE_MS : SLU_TICK_MS));
 
-	return below ? tick_ns / SLU_ROOM_PART : tick_ns;
+	if (below)
+		return tick_ns / SLU_ROOM_PART;
+	if (!sluice->light_ticks || sluice->exclusive_spent)
+		return tick_ns;
+	return div_u64(tick_ns * SLU_ROOM_BESIDE_PCT, 100);
 }
 
 /* The most room, which is there after a tick without deferred requests. */
