@@ -88,9 +88,13 @@ echo "alone: $alone"
 set -- $alone
 [ "$2" -gt $limit ] || fail "alone no request is larger than $2 KiB"
 
-# Writeback that is kept back below a reader goes when the reader has ended, even if the disk is otherwise idle.
+# Writeback that is kept back below a reader goes when the reader has ended, even if the disk is otherwise idle. The dirty
+# data has no limit here, and the drive is thought to be slow, so that much is kept back.
 pkill -KILL fio
 while pgrep fio >/dev/null; do sleep 0.1; done
+burst_ms=$(cat "$Q/iosched/burst_ms")
+echo 0 >"$Q/iosched/burst_ms"
+echo write_mbps=20 >"$Q/iosched/costs"
 fio --name=reads --filename="$DEV" --direct=1 --rw=randread --bs=4k --prio=0 --time_based=1 --runtime=600 --output=/dev/null &
 sleep 1
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/kept bs=1M count=4 status=none
@@ -105,6 +109,8 @@ pkill -KILL fio
 sleep 2
 deferred=$(sed -n 's/^deferred //p' /sys/kernel/debug/block/"${DEV#/dev/}"/sched/writeback)
 [ "$deferred" -eq 0 ] || fail "with the reader gone $deferred requests are kept back"
+echo "$burst_ms" >"$Q/iosched/burst_ms"
+echo write_mbps=200 >"$Q/iosched/costs"
 
 # A limit that is set while ranks compete stays; the limit from before comes back if the scheduler goes meanwhile.
 ionice -c 3 fio --name=copy --directory=/tmp/mnt --rw=write --bs=1m --size=40m --time_based=1 --runtime=600 --output=/dev/null &
