@@ -576,13 +576,16 @@ static void split_at_issue(void *unused, struct request *rq)
 		split_tell_flush(rq, SPLIT_FLUSH_BEGINS);
 }
 
-/* A write with flushes is complete with its data, and once more, with 0 bytes, after the last. */
+/*
+ * A write with flushes is complete with its data, and once more, with 0 bytes, after the last
+ * flush.  Other writes that complete with 0 bytes have a part left, or no bio any longer.
+ */
 static void split_at_complete(void *unused, struct request *rq, blk_status_t error,
 			      unsigned int bytes)
 {
 	if (req_op(rq) == REQ_OP_FLUSH)
 		split_tell_flush(rq, SPLIT_FLUSH_ENDS);
-	else if (unlikely(!bytes && req_op(rq) == REQ_OP_WRITE))
+	else if (unlikely(!bytes && req_op(rq) == REQ_OP_WRITE && rq->bio && !blk_rq_bytes(rq)))
 		split_tell_flush(rq, SPLIT_FLUSH_WRITTEN);
 }
 

@@ -105,9 +105,9 @@
 
 /*
  * Deferred writeback beside a light process of its own rank has nine tenths of the device's time
- * while that one has requests, so that pieces don't pile up inside the device, and otherwise all.  A
- * tick is shorter then, because the light process waits for the pieces of one tick.  A piece may be
- * dispatched while another one is inside the device.
+ * while that one has requests, so that pieces don't pile up inside the device.  Otherwise, and
+ * after exclusive ticks, it has all.  A tick is shorter then, because the light process waits for
+ * the pieces of one tick.  A piece may be dispatched while another one is inside the device.
  */
 #define SLU_TICK_BESIDE_MS 4
 #define SLU_ROOM_BESIDE_PCT 90
@@ -154,9 +154,9 @@
 #define SLU_WRITERS 8U
 
 /*
- * Pages of a file: counted at most, and written back as a part at least and at most.  The pieces of
- * a part are dispatched between the same two commits.  So with the least, 128 KiB, few commits wait
- * for pieces, and each for not much more than for one.
+ * Pages of a file: counted at most, and written back as a part at least and at most.  The least,
+ * 128 KiB, is one piece or some, and most drives program it in parallel.  So few commits wait for
+ * pieces, and each for not much more than for a small one.
  */
 #define SLU_COUNTED 1024U
 #define SLU_PART_LEAST 32U
@@ -175,9 +175,10 @@
 #define SLU_PIECE_MOST (128U * 1024 >> SECTOR_SHIFT)
 
 /*
- * A commit is a write between two flushes.  A piece that is dispatched between them goes before
- * that write, or is in the drive's buffer when the second flush writes it out.  So pieces wait
- * until the write is done with both, but not longer than this.
+ * A commit's last write has a flush before it and, on a drive without FUA, one after it.  A piece
+ * that is dispatched between them goes before that write, or is in the drive's buffer when the
+ * second flush writes it out.  So pieces wait until the write is done with both, but not longer
+ * than this.
  */
 #define SLU_FLUSH_MS 40
 
@@ -290,9 +291,10 @@ struct slu_rank {
  * @pieces: number of such requests that the driver has
  * @room_ns: device time for more of them; read without the lock
  * @commits: calls inside that wait for a commit that writes data of others first
- * @flushes: flushes that the device does
- * @flushing: it did one for a write that is not done yet; read without the lock
- * @flushing_since: jiffies when that began
+ * @flushes: number of flushes inside the device
+ * @flushing: one began, and no write with flushes was done since without another one inside; read
+ *	      without the lock
+ * @flushing_since: jiffies when pieces began to wait for that
  * @mounted: a file system is on the disk itself
  * @light_ticks: ticks in a row with requests of light processes; below 0 after exclusive ticks that
  *		 these hardly used
@@ -986,7 +988,14 @@ static bool slu_has_room(const struct slu_data *sluice)
 		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
 }
 
-/* Flushes that overlap count as one. */
+/* Dispatch pieces.  Submitters may wait for a tag that a deferred request has. */
+static void slu_run(struct slu_data *sluice)
+{
+	sluice_wake_for_tags(sluice->ranks.q);
+	blk_mq_run_hw_queues(sluice->ranks.q, true);
+}
+
+/* Flushes that overlap count as one.  A piece that did not go between two waits no longer. */
 static void slu_flush(void *data, enum split_flush what)
 {
 	struct slu_data *sluice = data;
@@ -996,7 +1005,7 @@ static void slu_flush(void *data, enum split_flush what)
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	if (what == SPLIT_FLUSH_BEGINS) {
 		sluice->flushes++;
-		if (!sluice->flushing)
+		if (!sluice->flushing && !slu_has_room(sluice))
 			WRITE_ONCE(sluice->flushing_since, jiffies);
 		WRITE_ONCE(sluice->flushing, true);
 	} else if (what != SPLIT_FLUSH_WRITTEN) {
@@ -1007,7 +1016,7 @@ static void slu_flush(void *data, enum split_flush what)
 	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 	if (run)
-		blk_mq_run_hw_queues(sluice->ranks.q, true);
+		slu_run(sluice);
 }
 
 static const struct split_ops slu_ops = {
@@ -1527,11 +1536,8 @@ static void slu_tick(struct timer_list *timer)
 	if (again)
 		slu_start_tick(sluice, light);
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
-	if (!run)
-		return;
-	/* Submitters may wait for a tag that a deferred request has. */
-	sluice_wake_for_tags(sluice->ranks.q);
-	blk_mq_run_hw_queues(sluice->ranks.q, true);
+	if (run)
+		slu_run(sluice);
 }
 
 /* Life of the scheduler */

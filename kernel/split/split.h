@@ -235,7 +235,8 @@ struct split_call {
  * @SPLIT_FLUSH_ENDS: it is done, or has failed
  * @SPLIT_FLUSH_BEGINS_ANEW: the driver has given it back, to be tried again: it will begin once
  *			     more
- * @SPLIT_FLUSH_WRITTEN: a write with flushes, before or after its data, is done with all of them
+ * @SPLIT_FLUSH_WRITTEN: a write with flushes, before or after its data if it has any, is done with
+ *			 all of them
  */
 enum split_flush {
 	SPLIT_FLUSH_BEGINS,
@@ -338,9 +339,11 @@ struct split_ops {
 	void (*charge)(void *data, struct split_account *account, u64 cost);
 
 	/**
-	 * @flush: the device begins to flush its write cache, or has done so
+	 * @flush: the device begins to flush its write cache, or has done so, or a write with
+	 *	   flushes is done
 	 *
-	 * In any context, without a lock.  A device with several queues may do several at a
+	 * In any context, without a lock of the framework, but maybe under one of the block layer:
+	 * it must not end a request.  A device with several queues may do several flushes at a
 	 * time.
 	 */
 	void (*flush)(void *data, enum split_flush what);

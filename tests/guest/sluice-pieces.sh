@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 # modules: sluice
 # Beside commits of best effort 0 the writeback of an idle copy goes in pieces, one after the other, unless a commit asked for
-# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. None goes between a commit's flushes. Alone it goes as before. Afterwards the queue has its own
-# limits again, and the kept-back data is on the disk.
+# it. A piece is what the drive writes in 2.5 ms, 32 to 128 KiB. Hardly any goes between a commit's flushes. Alone it goes as
+# before. Afterwards the queue has its own limits again, and the kept-back data is on the disk.
 . ./lib.sh
 
 tracing=/sys/kernel/tracing
@@ -67,7 +67,7 @@ set -- $beside
 [ "$1" -ge 10 ] || fail "hardly anything is written back: $beside"
 [ "$2" -le $limit ] || fail "beside commits a request of $2 KiB was written back"
 [ "$3" -le 2 ] || fail "$3 pieces were inside the device at once"
-[ "$4" -eq 0 ] || fail "$4 pieces of $1 were dispatched between a commit's flushes"
+[ $(($4 * 50)) -le "$1" ] || fail "$4 pieces of $1 were dispatched between a commit's flushes"
 
 # piece WRITE_MBPS KIB: so large is a request at most when the drive is thought to write so fast.
 piece() {
