@@ -5,6 +5,7 @@ docs/claims.md has a section for each experiment: its claims, each with the last
 pages of docs/ a block begins with the line `<!-- figures: EXPERIMENT: TABLE -->`; the rows of that table follow. A
 section or a block ends with a stamp: the digest of the results, the versions, and the key of the sources. A picture
 `docs/EXPERIMENT.svg` that README shows is the opening drawing of that experiment's report, with the stamp in it.
+README's figures come from the present sources. Those of the other pages may be earlier ones, and then say so.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ PICTURE = re.compile(r"!\[[^]]*\]\(docs/([\w-]+)\.svg\)")
 BLOCK = re.compile(r"(<!-- figures: ([\w-]+): (.+?) -->\n)(.*?)(<!-- end: (.*?) -->)", re.DOTALL)
 SOURCES = re.compile(r"sources ([0-9a-f]{16})")
 EARLIER = "from earlier sources"
+README = "README.md"
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def write(folder: Path) -> list[Path]:
     found = {path.parent.name: result.read(path) for path in sorted(folder.glob("*/results.json"))}
     if not found:
         raise UsageError(f"there are no results below {folder}", "make bench")
-    texts = {page: _with_blocks(page.read_text(encoding="utf-8"), found) for page in pages()}
+    texts = {page: _with_blocks(page, found) for page in pages()}
     texts[CLAIMS] = claims(found)
     texts |= {path: _picture(path.stem, found[path.stem]) for path in pictures() if path.stem in found}
     changed = [page for page, text in texts.items() if not page.exists() or page.read_text(encoding="utf-8") != text]
@@ -86,7 +88,7 @@ def stale() -> list[Stale]:
         Stale(f"{page.name}, {block[2]}: {block[3]}", f"./sluice run {block[2]} && ./sluice docs")
         for page in pages()
         for block in BLOCK.finditer(page.read_text(encoding="utf-8"))
-        if _key_in(block[6]) != sources(block[2])
+        if _key_in(block[6]) != sources(block[2]) and (page.name == README or EARLIER not in block[4])
     ]
     kept = _sections(CLAIMS.read_text(encoding="utf-8"))
     return places + [
@@ -160,13 +162,16 @@ def _row(claim: Claim, values: str = "") -> str:
     return f"| {claim.text} (`{claim.id}`) {values}\n"
 
 
-def _with_blocks(text: str, found: dict[str, Result]) -> str:
-    """A page with the tables of its blocks whose experiment has results; UsageError if there is no such table."""
+def _with_blocks(page: Path, found: dict[str, Result]) -> str:
+    """A page with the tables of its blocks whose experiment has results; UsageError if there is no such table.
+
+    Outside README a block says how it was measured.
+    """
 
     def fill(block: re.Match[str]) -> str:
         start, name, title = block[1], block[2], block[3]
         if name not in found:
-            return block[0]
+            return block[0] if page.name == README else f"{start}{_marked(name, block[4])}{block[5]}"
         panels = [panel for figure in report.figures(found[name]) for panel in figure.panels]
         tables = [panel for panel in panels if isinstance(panel, Table) and panel.title.startswith(title)]
         if not tables:
@@ -174,9 +179,11 @@ def _with_blocks(text: str, found: dict[str, Result]) -> str:
         out = StringIO()
         report.show_tables(tables[:1], Console(file=out, width=report.WIDTH))
         rows = "\n".join(f"    {line}".rstrip() for line in out.getvalue().strip().splitlines())
-        return f"{start}\n{rows}\n\n<!-- end: {_stamp(name, found[name])} -->"
+        stamp = _stamp(name, found[name])
+        said = "" if page.name == README else f"Measured by `{found[name].command}` with {stamp}.\n\n"
+        return f"{start}\n{rows}\n\n{said}<!-- end: {stamp} -->"
 
-    return BLOCK.sub(fill, text)
+    return BLOCK.sub(fill, page.read_text(encoding="utf-8"))
 
 
 def _picture(name: str, found: Result) -> str:

@@ -139,7 +139,8 @@ def judgements() -> Iterator[Judgement]:
 def figures(cells: Sequence[Cell]) -> list[Figure]:
     """The copy on the first device in short, and for each device a table of each neighbour."""
     devices = dict.fromkeys(cell.device for cell in cells)
-    return [*_opening(cells), *(_neighbours(cells, device) for device in devices)]
+    kept = (_kept(cells, device) for device in devices)
+    return [*_opening(cells), *(_neighbours(cells, device) for device in devices), *(one for one in kept if one)]
 
 
 def _opening(cells: Sequence[Cell]) -> Iterator[Figure]:
@@ -186,6 +187,32 @@ def _neighbours(cells: Sequence[Cell], device: str) -> Figure:
         "Both have best effort 0. Alone is the same scheduler without the neighbour.",
         tuple(_tables(cells, device)),
         terminal=True,
+    )
+
+
+def _kept(cells: Sequence[Cell], device: str) -> Figure | None:
+    """What the database keeps under `sluice`, a row for each neighbour; None without one."""
+    rows = []
+    for variant in (name + system for name in DOES for system in ("", XFS)):
+        try:
+            cell, alone = (find(cells, device, OURS, of(variant)) for of in (str, _alone))
+        except Missing:
+            continue
+        name, unit, scale = _neighbour(variant)
+        log, reads = (ratio(cell.job(job).iops, alone.job(job).iops) for job in ("log", "reads"))
+        gained = f"{number(cell.readings['neighbour'] / scale)} {unit}/s"
+        times = (cell.job("log").sync.p99, cell.job("log").sync.p999, cell.job("reads").lat.p99)
+        p99, p999, read = (number(value / 1e6) for value in times)
+        system = "XFS" if variant.endswith(XFS) or name == "update" else "ext4"
+        rows.append((DOES[name], system, number(log), p99, p999, number(reads), read, gained))
+    if not rows:
+        return None
+    columns = ("neighbour", "on", "commits", "p99 ms", "p99.9", "reads", "p99 ms", "neighbour's")
+    return Figure(
+        f"copy-{device}-kept",
+        f"What {OURS} keeps on {device}",
+        "Commits and reads a second are relative to those alone. The last column is the neighbour's progress.",
+        (Table(f"{device}: commits and reads kept under {OURS}", columns, tuple(rows), 2),),
     )
 
 
