@@ -69,6 +69,24 @@ def test_a_block_gets_its_table_and_what_it_holds_for(tree: Path) -> None:
     assert docs.stale() == []
 
 
+def test_a_pages_block_says_how_it_was_measured_and_may_be_of_earlier_sources(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tree / "docs/page.md"
+    page.write_text(f"Before\n{BLOCK}After\n", encoding="utf-8")
+    docs.write(tree / "results")
+    assert f"\nMeasured by `{whole().command}` with Linux 6.12.1, QEMU" in page.read_text(encoding="utf-8")
+    monkeypatch.setattr(docs, "sources", lambda name: "0123456789abcdef")
+    assert "page.md, prio-mix: be-levels on ssd" in {one.place for one in docs.stale()}
+    write(replace(whole(), experiment="wrr-share", cells=()), tree / "others/wrr-share")
+    for _ in range(2):
+        docs.write(tree / "others")
+        assert f"\nMeasured {docs.EARLIER} by `" in page.read_text(encoding="utf-8")
+        assert "page.md, prio-mix: be-levels on ssd" not in {one.place for one in docs.stale()}
+    docs.write(tree / "results")
+    assert docs.EARLIER not in page.read_text(encoding="utf-8")
+
+
 def test_a_picture_of_readme_is_drawn_from_the_results(tree: Path) -> None:
     docs.write(tree / "results")
     with (tree / "README.md").open("a", encoding="utf-8") as page:

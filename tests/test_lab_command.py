@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import resource
@@ -16,6 +17,7 @@ import pytest
 
 from lab import cli, description, plan
 from lab.devices import DEVICES, STACKS
+from lab.host import cli as host
 from lab.schedulers import SCHEDULERS
 
 TOP = Path(__file__).parent.parent
@@ -77,6 +79,21 @@ def test_a_wrong_command_is_refused_at_once(
     assert told in said
     assert re.search(r"\n   next: (\./sluice |the command that failed)", said)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_synopsis_of_the_man_page_has_the_labs_commands_with_their_options() -> None:
+    hosts = host.commands(host.Parser("sluice")).choices
+    every = next(action.choices for action in cli._parser()._actions if isinstance(action, argparse._SubParsersAction))
+    labs = {name: parser for name, parser in every.items() if name not in hosts}
+    text = (TOP / "man/sluice.1").read_text(encoding="utf-8")
+    synopsis = text.partition(".Sh SYNOPSIS\n")[2].partition(".Sh ")[0]
+    said = dict(re.findall(r"^\.Cm (\w+)\n(.*?)(?=^\.Nm|\Z)", synopsis, re.MULTILINE | re.DOTALL))
+    shown = {name: {f"-{option}" for option in re.findall(r"Fl (-?[\w-]+)", part)} for name, part in said.items()}
+    wanted = {
+        name: {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
+        for name, parser in labs.items()
+    }
+    assert shown == wanted
 
 
 def test_list_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
