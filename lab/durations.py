@@ -3,6 +3,7 @@
 
 They depend on the host and are no part of a result.
 """
+
 from __future__ import annotations
 
 import os

@@ -37,9 +37,7 @@ def judgements() -> Sequence[Judgement]:
 
 
 def _of(device: str) -> Iterator[Judgement]:
-    said = (
-        f"{OURS} on {DEVICES[device]}, a lower rank at depth 32 beside an urgent reader: its"
-    )
+    said = f"{OURS} on {DEVICES[device]}, a lower rank at depth 32 beside an urgent reader: its"
     for name, of, sense, limit in (("least", min, "≥", 0.8), ("most", max, "≤", 1.5)):
         yield Judgement(
             f"{device}-{name}",
