@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""iolat's output, read by the programs that it is made for: jq, csv, Prometheus' own parser, and a check of the text."""
+"""iolat's output, read by the programs that it is made for: jq, csv, Prometheus' parser, and a check of the text."""
 
 from __future__ import annotations
 
