@@ -204,14 +204,16 @@ def _kept(cells: Sequence[Cell], device: str) -> Figure | None:
         times = (cell.job("log").sync.p99, cell.job("log").sync.p999, cell.job("reads").lat.p99)
         p99, p999, read = (number(value / 1e6) for value in times)
         system = "XFS" if variant.endswith(XFS) or name == "update" else "ext4"
-        rows.append((DOES[name], system, number(log), p99, p999, number(reads), read, gained))
+        does = DOES[name].removesuffix(", idle class")
+        rows.append((does, system, number(log), p99, p999, number(reads), read, gained))
     if not rows:
         return None
-    columns = ("neighbour", "on", "commits", "p99 ms", "p99.9", "reads", "p99 ms", "neighbour's")
+    columns = ("neighbour", "on", "commits", "p99 ms", "p99.9", "reads", "p99 ms", "progress")
     return Figure(
         f"copy-{device}-kept",
         f"What {OURS} keeps on {device}",
-        "Commits and reads a second are relative to those alone. The last column is the neighbour's progress.",
+        "Commits and reads a second are relative to those alone. The last column is the neighbour's progress. The "
+        "neighbour has the idle class, if nothing else is said.",
         (Table(f"{device}: commits and reads kept under {OURS}", columns, tuple(rows), 2),),
     )
 
