@@ -203,9 +203,8 @@ def _kept(cells: Sequence[Cell], device: str) -> Figure | None:
         gained = f"{number(cell.readings['neighbour'] / scale)} {unit}/s"
         times = (cell.job("log").sync.p99, cell.job("log").sync.p999, cell.job("reads").lat.p99)
         p99, p999, read = (number(value / 1e6) for value in times)
-        system = "XFS" if variant.endswith(XFS) or name == "update" else "ext4"
         does = DOES[name].removesuffix(", idle class")
-        rows.append((does, system, number(log), p99, p999, number(reads), read, gained))
+        rows.append((does, _system(variant), number(log), p99, p999, number(reads), read, gained))
     if not rows:
         return None
     columns = ("neighbour", "on", "commits", "p99 ms", "p99.9", "reads", "p99 ms", "progress")
@@ -224,8 +223,7 @@ def _tables(cells: Sequence[Cell], device: str) -> Iterator[Table]:
         if shown:
             name, unit, _ = _neighbour(variant)
             columns = (*COLUMNS, f"neighbour, {unit}/s")
-            system = "XFS" if variant.endswith(XFS) or name == "update" else "ext4"
-            title = f"{device}, {system}: the neighbour {DOES[name]}"
+            title = f"{device}, {_system(variant)}: the neighbour {DOES[name]}"
             yield Table(title, columns, tuple(_row(cells, cell) for cell in shown), 1, _marked(shown))
 
 
@@ -233,6 +231,10 @@ def _neighbour(variant: str) -> tuple[str, str, float]:
     """Its name, and the unit of its progress: that in words and in numbers."""
     name = variant.removesuffix(XFS)
     return (name, "files", 1.0) if name in FILES else (name, "MB", 1e6)
+
+
+def _system(variant: str) -> str:
+    return "XFS" if variant.endswith(XFS) or variant == "update" else "ext4"
 
 
 def _marked(cells: Sequence[Cell]) -> frozenset[int]:
