@@ -95,8 +95,14 @@ while pgrep fio >/dev/null; do sleep 0.1; done
 burst_ms=$(cat "$Q/iosched/burst_ms")
 echo 0 >"$Q/iosched/burst_ms"
 echo write_mbps=20 >"$Q/iosched/costs"
+read -r before _ <"$Q/../stat"
 fio --name=reads --filename="$DEV" --direct=1 --rw=randread --bs=4k --prio=0 --time_based=1 --runtime=600 --output=/dev/null &
-sleep 1
+for _ in $(seq 300); do
+	read -r reads _ <"$Q/../stat"
+	[ $((reads - before)) -lt 100 ] || break
+	sleep 0.02
+done
+[ $((reads - before)) -ge 100 ] || fail "the reader does not begin"
 ionice -c 3 dd if=/dev/zero of=/tmp/mnt/kept bs=1M count=4 status=none
 ionice -c 3 fio --name=hint --filename=/tmp/mnt/kept --rw=read --bs=4m --size=4m --invalidate=1 --output=/dev/null &
 for _ in $(seq 200); do
