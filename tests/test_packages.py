@@ -42,6 +42,21 @@ KERNELS = "ls /lib/modules"
 OURS = "find /lib/modules/ -path '*/updates/dkms/*' -printf '%P\n'"
 AUDIT = "dpkg --audit; dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | grep -v '^ii' || :"
 
+TUNED = deb.TOP / "packaging/tuned.conf"
+# Prints the scheduler and the readahead that TuneD gives disks with the named profiles.
+LOAD = """
+import sys
+from tuned import consts
+from tuned.profiles import Factory, Loader, Locator, Merger
+from tuned.profiles.variables import Variables
+from tuned.utils.global_config import GlobalConfig
+config = GlobalConfig()
+named = getattr(consts, "CFG_PROFILE_DIRS", None)
+places = config.get_list(named) if named else consts.LOAD_DIRECTORIES
+options = Loader(Locator(places), Factory(), Merger(), config, Variables()).load(sys.argv[1:]).units["disk"].options
+print(options.get("elevator"), options.get("readahead"))
+"""
+
 
 def test_the_changelog_has_the_version() -> None:
     log = (deb.TOP / "packaging/debian/changelog").read_text(encoding="utf-8")
@@ -118,6 +133,7 @@ def test_installed_and_removed_nothing_is_left(host: Host) -> None:
     for shell in ("bash-completion/completions/sluice", "zsh/vendor-completions/_sluice"):
         assert "explain" in host.run(f"cat /usr/share/{shell}")
     assert "iolat" in host.run("iolat --help")
+    assert "drop=elevator" in host.run("cat /usr/lib/tuned/sluice/tuned.conf")
     host.run(REMOVE)
     assert host.run(FILES) == before
 
@@ -244,6 +260,22 @@ def duration(host: Host) -> float:
     took_s = time.monotonic() - begun
     host.run(REMOVE)
     return took_s
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("suite", SUITES)
+def test_tuned_leaves_the_scheduler_to_udev(suite: str, tmp_path: Path) -> None:
+    """TuneD's own loader merges another profile with ours, from where the package installs it for the suite."""
+    for name in ("sluice", "other"):
+        (tmp_path / name).mkdir()
+    shutil.copy(TUNED, tmp_path / "sluice")
+    (tmp_path / "other/tuned.conf").write_text("[disk]\nelevator=bfq\nreadahead=64\n", encoding="utf-8")
+    place = {"bookworm": "/usr/lib/tuned"}.get(suite, "/usr/lib/tuned/profiles")
+    root = toolbox.make(["tuned"], f"Debian ({suite}) with TuneD", suite)
+    box = toolbox.Sandbox(ro={f"{place}/{path.name}": path for path in tmp_path.iterdir()}, root=root)
+    lines = [["python3", "-c", LOAD, "other", *more] for more in ([], ["sluice"])]
+    found = [subprocess.check_output(toolbox.command(line, box), text=True).split() for line in lines]
+    assert found == [["bfq", "64"], ["None", "64"]]
 
 
 def test_the_hooks_are_named_as_debian_calls_them() -> None:

@@ -17,6 +17,7 @@ from lab.host import boot, status, system, use
 from lab.host import disk as disks
 from lab.host.cli import USAGE
 
+TUNED_PROFILE = Path(__file__).parent.parent / "packaging/tuned.conf"
 UDEV = "E:DEVTYPE=disk\nE:ID_WWN={wwn}\nE:ID_WWN_WITH_EXTENSION={wwn}{more}\nE:ID_SERIAL={serial}\nE:ID_PATH=pci-0\n"
 
 
@@ -155,15 +156,24 @@ def test_tuned_that_chooses_another_scheduler(tmp_path: Path) -> None:
     installed(made, "6.12.1", sluice=b"")
     made.write("usr/lib/tuned/profiles/base/tuned.conf", "[main]\n[disk]\nelevator=bfq\nreadahead=>4096\n")
     made.write("etc/tuned/profiles/mine/tuned.conf", "[main]\ninclude = base\n")
-    made.write("usr/lib/tuned/sluice/tuned.conf", "[disk]\nelevator=sluice\n")
+    made.write("usr/lib/tuned/ours/tuned.conf", "[disk]\nelevator=sluice\n")
+    made.write("usr/lib/tuned/slow/tuned.conf", "[slow]\ntype=disk\ndevices=sdb\nelevator=kyber\n")
     made.write("etc/tuned/active_profile", "mine\n")
     assert not list(system.problems(["sluice"], tmp_path))
     made.write("run/tuned/tuned.pid", "1")
     (problem,) = system.problems(["sluice"], tmp_path)
     assert "profile mine gives disks the scheduler bfq" in problem.what
     assert problem.type.startswith("editor /usr/lib/tuned/profiles/base/tuned.conf ")
+    made.write("etc/tuned/active_profile", "mine ours\n")
+    assert not list(system.problems(["sluice"], tmp_path))
+    made.write("usr/lib/tuned/profiles/sluice/tuned.conf", TUNED_PROFILE.read_text(encoding="utf-8"))
+    made.write("etc/tuned/active_profile", "mine\n")
+    assert [one.type for one in system.problems(["sluice"], tmp_path)] == ["tuned-adm profile mine sluice"]
     made.write("etc/tuned/active_profile", "mine sluice\n")
     assert not list(system.problems(["sluice"], tmp_path))
+    made.write("etc/tuned/active_profile", "mine slow sluice\n")
+    (problem,) = system.problems(["sluice"], tmp_path)
+    assert problem.type.startswith("editor /usr/lib/tuned/slow/tuned.conf ")
 
 
 @pytest.mark.parametrize(

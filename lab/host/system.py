@@ -134,25 +134,35 @@ def _tuned(ours: Sequence[str], root: Path) -> Iterator[Problem]:
     profile = content(root / "etc/tuned/active_profile")
     if not ours or not profile or not (root / "run/tuned/tuned.pid").exists():
         return
-    found = (found for name in reversed(profile.split()) for found in _elevators(name, root))
-    chosen, path = next(found, ("", Path()))
-    if chosen and chosen not in ours:
+    units: dict[str, tuple[str, Path]] = {}
+    for name in profile.split():
+        _merge(units, name, root)
+    rivals = {unit: found for unit, found in units.items() if found[0] not in ours}
+    for chosen, path in list(rivals.values())[:1]:
+        edit = f"editor /{path.relative_to(root)}   to change the line elevator={chosen}"
+        drops = set(rivals) == {"disk"} and (root / TUNED[2] / "sluice/tuned.conf").exists()
         yield Problem(
             f"TuneD is at work, and its profile {profile} gives disks the scheduler {chosen} after udev did",
-            f"editor /{path.relative_to(root)}   to change the line elevator={chosen}, and tuned-adm profile {profile}",
+            f"tuned-adm profile {profile} sluice" if drops else f"{edit}, and tuned-adm profile {profile}",
         )
 
 
-def _elevators(profile: str, root: Path, depth: int = 8) -> Iterator[tuple[str, Path]]:
-    """The scheduler that a TuneD profile gives disks, with its file, before those of the profiles that it includes."""
+def _merge(units: dict[str, tuple[str, Path]], profile: str, root: Path, depth: int = 8) -> None:
+    """Add the schedulers that a TuneD profile gives disks, each with its file, to those of profiles before, by unit.
+
+    As TuneD merges them: included profiles come first, and a unit drops or replaces what one of its name had.
+    """
     path = next((path for place in TUNED if (path := root / place / profile / "tuned.conf").exists()), None)
     parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=True)
     with suppress(configparser.Error):
         parser.read_string(content(path) or "" if path else "")
-    for section in parser.sections():
-        if parser[section].get("type", section).startswith("disk") and parser[section].get("elevator"):
-            yield parser[section]["elevator"], path or Path()
     included = parser.get("main", "include", fallback="") or ""
     for name in re.split(r"[\s,;]+", included) if depth else []:
         if name:
-            yield from _elevators(name, root, depth - 1)
+            _merge(units, name, root, depth - 1)
+    for name in parser.sections():
+        unit = parser[name]
+        if "elevator" in re.split(r"\s*[,;]\s*", unit.get("drop") or "") or unit.get("replace") in ("1", "true"):
+            units.pop(name, None)
+        if unit.get("type", name).startswith("disk") and unit.get("elevator"):
+            units[name] = (unit["elevator"], path or Path())
