@@ -260,6 +260,8 @@ def test_what_is_meant_is_left_alone(plant: Plant, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("modules", "threads", "better"),
     [
+        ("updates/sluice/mq-prio.ko:\nupdates/sluice/sluice.ko:", LEVELS, "sluice"),
+        ("updates/sluice/mq-prio.ko:\nupdates/sluice/sluice.ko:", CLASSES, "sluice"),
         ("updates/sluice/mq-prio.ko:", LEVELS, "mq-prio"),
         ("updates/sluice/mq-prio.ko:", CLASSES, "mq-prio"),
         ("kernel/block/bfq.ko.xz:", LEVELS, "bfq"),

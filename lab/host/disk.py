@@ -31,6 +31,8 @@ MOST_WEIGHT = 1000
 USED_UP = 0.9
 # From this kernel on dm-crypt keeps the priorities of what it writes.
 KEEPS = (6, 9)
+# The schedulers that the doctor advises, beside those that each kernel has.
+LOADABLE = ("kyber", "bfq", "sluice", "mq-prio", "cpq")
 # The counters of io.stat, by the names of their limits in io.max.
 LIMITS = {"rbps": "rbytes", "wbps": "wbytes", "riops": "rios", "wiops": "wios"}
 
@@ -278,10 +280,8 @@ def _offered(listed: str, root: Path) -> tuple[str, ...]:
     names = listed_in(listed)
     release = content(root / "proc/sys/kernel/osrelease") or "unknown"
     modules = content(root / "lib/modules" / release / "modules.dep") or ""
-    for name, file in (("kyber", "kyber-iosched"), ("bfq", "bfq"), ("mq-prio", "mq-prio"), ("cpq", "cpq")):
-        if name not in names and re.search(rf"/{file}\.ko", modules):
-            names.append(name)
-    return tuple(names)
+    loaded = [name for name in LOADABLE if name not in names and re.search(rf"/{name}(-iosched)?\.ko", modules)]
+    return (*names, *loaded)
 
 
 def _loses(folder: Path, root: Path) -> str:

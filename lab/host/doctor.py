@@ -63,12 +63,14 @@ CPQ_ASYNC_WHOLE = 128
 LEAST_TAGS, MOST_TAGS = 64, 256
 # The smallest nr_requests that the kernel accepts.
 LEAST_REQUESTS = 4
-# In KiB: requests of 64 cost no simulated disk anything, of 16 the eMMC 28 per cent (docs/doctor.md).
+# In KiB: smaller requests cost throughput on a drive that takes a fixed time for each (docs/doctor.md).
 LEAST_SECTORS_KB = 64
 
-# These sort by place and treat classes differently; the second group does so for levels too.
+# These sort by place and treat classes differently.
 ORDERING = ("mq-deadline", "bfq", "cpq", "mq-prio")
-KNOWS_LEVELS = ("mq-prio", "bfq")
+# These know I/O priorities, hold low ones back and leave tags to urgent ones; the first does so for writeback too.
+RANKED = ("sluice", "mq-prio")
+KNOWS_LEVELS = (*RANKED, "bfq")
 # Schedulers that do more than order requests; any other scheduler would take that away.
 SPLIT_LEVEL = ("sluice", "afq", "split-deadline", "split-token")
 
@@ -146,8 +148,8 @@ class Case:
         """The scheduler that suits the disk and its present users."""
         ranked = len(self.load.readers) > 1
         levels = ranked and len(self.load.classes) == 1
-        wanted = ["mq-prio", "bfq"] if levels or not self.full else ["mq-prio"] if ranked else []
-        # Of a device that takes all requests at once only these two keep requests back.
+        wanted = [*RANKED, "bfq"] if levels or not self.full else [*RANKED] if ranked else []
+        # Of a device that takes all requests at once only these keep requests back.
         usual = ["mq-deadline", "bfq"] if self.full else []
         offered = [name for name in self.disk.offered if name != "bfq" or not self.fast]
         return next((name for name in (*wanted, *usual) if name in offered), "none")
@@ -512,8 +514,9 @@ def inverted_tags(case: Case) -> Finding | None:
         f"{', '.join(sorted(case.load.classes))}"
     )
     why = "a request of a high class waits for a free one while lower classes hold them all: the order is inverted"
-    if "mq-prio" in disk.offered:
-        return case.set("tag-starvation", "scheduler", "mq-prio", seen, why)
+    for name in RANKED:
+        if name in disk.offered:
+            return case.set("tag-starvation", "scheduler", name, seen, why)
     return case.set("tag-starvation", "nr_requests", MOST_TAGS, seen, why)
 
 
