@@ -15,13 +15,16 @@ from lab.job import Job
 
 FAILED = "job.sh"
 """The name of a failed job's script in its guest."""
+# The clock of a restored guest jumps here, in real time, and its kernel reports a stall: that is not for the user.
+CLEAR = r"""printf '\033[H\033[2J'
+"""
 REPEAT = f"""\
-echo "Sluice on $(uname -r): sh -eux {FAILED}, the script of the job that failed. exit ends."
+{CLEAR}echo "Sluice on $(uname -r): sh -eux {FAILED}, the script of the job that failed. exit ends."
 sh -eux ./{FAILED} </dev/null || echo "{FAILED} ended with status $?; the same command repeats it"
 PS1='sluice# ' exec bash --norc -i
 """
-GREETING = """\
-echo "Sluice on $(uname -r), modules loaded. DEV=$DEV Q=$Q"
+GREETING = f"""\
+{CLEAR}echo "Sluice on $(uname -r), modules loaded. DEV=$DEV Q=$Q"
 echo ". ./lib.sh gives: disk PROFILE, scheduler NAME. exit ends."
 PS1='sluice# ' exec bash --norc -i
 """

@@ -75,6 +75,22 @@ def test_rules_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert not (tmp_path / boot.RULES).exists()
 
 
+def test_rules_load_xfs_first_where_it_is_used(tmp_path: Path) -> None:
+    """For the schedulers that know file systems, and still when XFS isn't loaded at a later call."""
+    made = Host(tmp_path)
+    ours, other = boot.Rule("KERNEL", "sda", "sluice", {}), boot.Rule("KERNEL", "sdb", "mq-prio", {})
+    for there, wanted, first in (
+        ("\text4\n", [ours], []),
+        ("nodev\tsysfs\n\txfs\n", [other], []),
+        ("nodev\tsysfs\n\txfs\n", [ours, other], [boot.XFS]),
+        ("\text4\n", [ours], [boot.XFS]),
+    ):
+        made.write("proc/filesystems", there)
+        boot.write(wanted, tmp_path)
+        assert (tmp_path / boot.RULES).read_text().splitlines()[1:] == [*first, *map(str, wanted)]
+        assert boot.rules(tmp_path) == wanted
+
+
 def test_a_line_by_another_hand_is_not_lost(tmp_path: Path) -> None:
     made = Host(tmp_path)
     ours = str(boot.Rule("KERNEL", "sda", "sluice", {"low_share": "10"}))
@@ -364,14 +380,18 @@ appear() {
 /usr/lib/systemd/systemd-udevd --daemon --resolve-names=never
 modprobe sd_mod
 appear
+modprobe xfs
 python3 -m lab.host.cli use sluice "$(basename "${Q%/queue}")" --set low_share=20 --persist
 rules=/etc/udev/rules.d/70-sluice.rules
 udevadm verify --resolve-names=never $rules || fail "udev refuses: $(cat $rules)"
 grep -q 'ID_WWN_WITH_EXTENSION}=="0x' $rules || fail "$(cat $rules)"
 modprobe -r scsi_debug
 udevadm settle -t 20
+modprobe -r sluice split xfs
 appear
 grep -qF "[sluice]" "$Q/scheduler" || fail "the disk has $(cat "$Q/scheduler")"
+! dmesg | grep 'split:.*XFS' || fail "the framework was loaded before XFS"
+[ -d /sys/module/xfs ] || fail "XFS isn't loaded"
 [ "$(cat "$Q/iosched/low_share")" = 20 ] || fail "low_share is $(cat "$Q/iosched/low_share")"
 # A later choice by hand stays.
 echo none >"$Q/scheduler"

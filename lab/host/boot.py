@@ -18,6 +18,7 @@ from pathlib import Path
 from lab.errors import LabError, UsageError
 from lab.host import disk as disks
 from lab.host.disk import Disk, content
+from lab.host.doctor import SPLIT_LEVEL
 from lab.host.system import OWN_RULES
 
 RULES = f"etc/udev/rules.d/{OWN_RULES}"
@@ -30,6 +31,8 @@ LINE = (
     'ACTION=="add", SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", {match}=="{value}", '
     'ATTR{{queue/scheduler}}="{scheduler}"'
 )
+# The split-level schedulers know XFS only if it was loaded before. At a boot it may not be mounted yet.
+XFS = 'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", IMPORT{builtin}="kmod load xfs"'
 KNOB = ', ATTR{{queue/iosched/{knob}}}="{value}"'
 PARSE = re.compile(
     r'.*ENV\{DEVTYPE\}=="disk", (?P<match>ENV\{\w+\}|KERNEL)=="(?P<value>[^"]*)", '
@@ -58,7 +61,7 @@ def rules(root: Path = Path("/")) -> list[Rule]:
     """The rules of the file, none if there is no file; LabError for a line that isn't ours."""
     found = []
     for line in (content(root / RULES) or "").splitlines():
-        if line.startswith("#") or not line:
+        if line.startswith("#") or line in ("", XFS):
             continue
         rule = _parse(line)
         if str(rule) != line:
@@ -94,12 +97,14 @@ def write(new: Sequence[Rule], root: Path = Path("/")) -> None:
     """Replace the file, or remove an empty one, and have udev read it; a crash leaves the old file or the new one."""
     path = root / RULES
     part = path.with_suffix(".part")
+    has_xfs = "xfs" in (content(root / "proc/filesystems") or "").split() or XFS in (content(path) or "").splitlines()
+    first = [XFS] if has_xfs and any(rule.scheduler in SPLIT_LEVEL for rule in new) else []
     try:
         if new:
             path.parent.mkdir(parents=True, exist_ok=True)
             with part.open("w", encoding="utf-8") as handle:
                 os.fchmod(handle.fileno(), 0o644)
-                handle.write(HEAD + "".join(f"{rule}\n" for rule in new))
+                handle.write(HEAD + "".join(f"{line}\n" for line in (*first, *new)))
                 handle.flush()
                 os.fsync(handle.fileno())
             part.replace(path)
