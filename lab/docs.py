@@ -33,8 +33,8 @@ HEAD = """\
 Each experiment below judges its own claims and ends with status 0 only if all hold. `./sluice docs` writes this page
 from the results of the last runs. The interval is that of the mean over the seeds, at 95 %. Where a claim states a
 bound, each run must keep it, and the interval is from the lowest figure to the highest. The column "paper" has what the
-paper printed that the experiment repeats. A dash stands for a figure that has not been measured since the page is
-generated.
+paper printed that the experiment repeats. A dash stands for a figure that no run has given since `./sluice docs` writes
+this page.
 """
 COLUMNS = "| claim | needs | paper | measured | interval | state |\n|---|---|---|---|---|---|\n"
 STYLE = Path(__file__).with_name("report.css")

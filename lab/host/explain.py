@@ -348,7 +348,7 @@ def run(device: str, seconds: float, screens: int, as_json: bool) -> int:
     if chosen != SCHEDULER:
         raise UsageError(
             f"{name} has the scheduler {chosen}, and explain knows {SCHEDULER} alone",
-            f"echo {SCHEDULER} > /sys/block/{name}/queue/scheduler   or ./sluice doctor {name}",
+            f"./sluice use {SCHEDULER} {name}   or ./sluice doctor {name}",
         )
     before = look(name)
     while True:
