@@ -90,6 +90,7 @@ def _add_run(commands: Commands) -> None:
     add.add_argument("--iolat", action="store_true", help="do each run again with iolat watching: stages, and its cost")
     _add_measuring(add)
     _add_accel(add)
+    add.add_argument("--destroy", default="", metavar="/dev/DISK", help="with --device /dev/DISK: lose what it holds")
     add.set_defaults(do=_run, names=_run_points)
 
 
@@ -235,6 +236,8 @@ def _run_points(options: argparse.Namespace) -> list[plan.Point]:
     """The cells that a run is to measure; UsageError if there are none."""
     from lab import description, plan
 
+    if any(name.startswith("/dev/") for name in options.device) or options.destroy:
+        return _real_points(options)
     if options.cluster and options.accel == "kvm":
         raise UsageError("a cluster has the virtual clock only", "./sluice run … --cluster ADDRESS, without --accel")
     description.known("experiment", options.experiments, description.names())
@@ -243,12 +246,44 @@ def _run_points(options: argparse.Namespace) -> list[plan.Point]:
     return [point for one in options.experiments for point in plan.points(description.load(one), choice)]
 
 
+def _real_points(options: argparse.Namespace) -> list[plan.Point]:
+    """The cells that a real disk is to take the place in; UsageError where it can't."""
+    from lab import description, plan
+    from lab.host import real
+
+    here = "./sluice run EXPERIMENT --device /dev/DISK --scheduler S,…"
+    guests = ("kernel", "stack", "cluster", "iolat")
+    given = [f"--{name}" for name in guests if getattr(options, name)] + ["--accel kvm"] * (options.accel == "kvm")
+    if len(options.device) != 1 or not options.device[0].startswith("/dev/"):
+        raise UsageError("one real disk is measured at a time, and --destroy repeats its path", here)
+    if given:
+        raise UsageError(f"{given[0]} is for guests, not for a real disk", here)
+    description.known("experiment", options.experiments, description.names())
+    disk = real.target(options.device[0], writes=False, destroy=options.destroy)
+    choice = plan.Choice((disk.profile,), options.scheduler, (kernels.DEFAULT,), tuple(options.set))
+    plan.check(choice)
+    loaded = [description.load(name) for name in options.experiments]
+    found = [(one, plan.on_real(one, plan.points(one, choice), disk.profile)) for one in loaded]
+    writes = not all(plan.only_reads(one, points) for one, points in found)
+    real.target(options.device[0], writes, options.destroy)
+    return [point for _, points in found for point in points]
+
+
 def _run(options: argparse.Namespace) -> int:
     from lab import experiment, plan
+    from lab.host import real
+    from lab.schedulers import SCHEDULERS
 
     points = _run_points(options)
-    wanted = {name for point in points for name in plan.modules(point)}
-    _prepare(tuple(dict.fromkeys(point.kernel for point in points)), options.accel, sorted(wanted))
+    disk = None
+    if any(name.startswith("/dev/") for name in options.device):
+        disk = real.target(options.device[0], writes=False, destroy=options.destroy)
+        options.kernel = (kernels.DEFAULT,)
+        for name in dict.fromkeys(SCHEDULERS[point.scheduler].elevator for point in points):
+            real.load(disk, name)
+    else:
+        wanted = {name for point in points for name in plan.modules(point)}
+        _prepare(tuple(dict.fromkeys(point.kernel for point in points)), options.accel, sorted(wanted))
     return experiment.run(
         options.experiments,
         devices=options.device,
@@ -262,6 +297,7 @@ def _run(options: argparse.Namespace) -> int:
         watch=options.iolat,
         cluster=options.cluster,
         stack=options.stack,
+        real=disk,
     )
 
 

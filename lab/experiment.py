@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lab import description, plan, progress, report, result, runs
 from lab.errors import UsageError
+from lab.host.real import Target
 from lab.plan import Choice
 from lab.result import NOT_JUDGED, Result
 from lab.runs import Run
 from lab.study import Study
 
 RESULTS = Path("results")
+# On a real disk no claim is judged by one run.
+SEEDS = (1, 2, 3)
 
 
 def run(
@@ -30,19 +34,25 @@ def run(
     watch: bool = False,
     cluster: str | None = None,
     stack: str = "",
+    real: Target | None = None,
 ) -> int:
     """Run experiments, here or in the cluster at an address; print tables and claims, write results.json and the page.
+
+    On a real disk, if one is given: each run alone, in random order, and each cell at least as often as SEEDS says.
 
     0 if all claims hold, otherwise 1; a claim that is not judged counts only if no cell was left out. UsageError and
     other LabErrors are raised.
     """
     choice = Choice(tuple(devices), tuple(schedulers), tuple(kernels), tuple(tunables), watch, stack=stack)
+    if real:
+        choice = replace(choice, devices=(real.profile,), seeds=SEEDS)
+        progress.say(f"{real.about}: a real clock, so figures differ from run to run. Tables call it {real.profile}.")
     plan.check(choice)
-    studies = _studies(names, choice)
+    studies = _studies(names, choice, real)
     _measure(studies, fresh, parallel, cluster, quiet=json_output)
     status = 0
     for study in studies:
-        folder = out or RESULTS / "-".join(filter(None, (study.experiment.name, stack)))
+        folder = out or RESULTS / "-".join(filter(None, (study.experiment.name, stack, real.disk.name if real else "")))
         found = study.result()
         _publish(found, folder / study.experiment.name if out and len(studies) > 1 else folder, study, json_output)
         status = max(status, judge(found, study.whole))
@@ -67,11 +77,11 @@ def judge(found: Result, whole: bool) -> int:
     return int(not all(claim.holds for claim in wanted))
 
 
-def _studies(names: Sequence[str], choice: Choice) -> list[Study]:
+def _studies(names: Sequence[str], choice: Choice, real: Target | None) -> list[Study]:
     if not names:
         there = ", ".join(description.names())
         raise UsageError(f"no experiment named; there are {there}", "./sluice list experiments")
-    return [Study.of(description.load(name), choice) for name in dict.fromkeys(names)]
+    return [Study.of(description.load(name), choice, real) for name in dict.fromkeys(names)]
 
 
 def _measure(studies: Sequence[Study], fresh: bool, parallel: int, cluster: str | None, quiet: bool) -> None:
@@ -86,7 +96,7 @@ def _measure(studies: Sequence[Study], fresh: bool, parallel: int, cluster: str 
     wanted = list(studies)
     while wanted:
         missing = [one for study in wanted for one in study.runs() if one.key not in study.ended]
-        runs.measure(missing, fresh, parallel, ended, cluster)
+        runs.measure(missing, fresh, parallel, ended, cluster, studies[0].real)
         wanted = [study for study in studies if study.add_seeds()]
 
 

@@ -7,7 +7,9 @@ a seed, and a pure function of its inputs.
 
 from __future__ import annotations
 
+import re
 import shlex
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -29,6 +31,9 @@ SETTLE_MS = 1000
 """How long a job with ramp_time=1s runs before it counts; its run is shorter by this, to end with the others."""
 ROUGH_CPU_PER_SECOND = 4
 """CPU seconds of a slow host for a virtual second, as a mean over the experiments prio-mix and afq."""
+REAL = "./sluice run prio-mix --device /dev/DISK   and others: ./sluice list experiments"
+# What a script does only in a guest: simulated disks' own parameters, and cgroups at the root of the hierarchy.
+GUEST = re.compile(r"simdisk|^weights$", re.MULTILINE)
 CPU_PER_SECOND = 30
 """CPU seconds of the host that a virtual second may take before a guest counts as hung."""
 
@@ -99,6 +104,31 @@ def points(experiment: Experiment, choice: Choice) -> list[Point]:
             f"./sluice list schedulers   or experiments/{experiment.name}/experiment.toml",
         )
     return found
+
+
+def on_real(experiment: Experiment, found: Sequence[Point], profile: str) -> list[Point]:
+    """The cells that a real disk can take the place of a profile in; UsageError if there is none."""
+    if experiment.iolat is not None:
+        raise UsageError(f"{experiment.name} needs iolat beside each run, and that is for guests", REAL)
+    wanted = [point for point in found if point.device == profile and not point.stack]
+    loads = {point.variant.load: experiment.files[point.variant.load].decode() for point in wanted}
+    guests = [name for name, text in loads.items() if GUEST.search(text)]
+    if guests or not wanted:
+        why = f"{guests[0]} needs a guest" if guests else f"it has no cell for {profile}"
+        raise UsageError(f"{experiment.name} can't run on this disk: {why}", REAL)
+    return wanted
+
+
+def only_reads(experiment: Experiment, found: Sequence[Point]) -> bool:
+    """Whether no run of these cells writes to the disk: a script may always do so."""
+    return all(_reads(experiment, point) for point in found)
+
+
+def _reads(experiment: Experiment, point: Point) -> bool:
+    name = point.variant.load
+    text = string.Template(experiment.files[name].decode()).safe_substitute(point.variant.env)
+    kinds = re.findall(r"^(?:rw|readwrite)=(.*)$", text, re.MULTILINE)
+    return name.endswith(".fio") and {*kinds} <= {"read", "randread"} and "filename=${DEVICE}" in text
 
 
 def _variants(experiment: Experiment, choice: Choice) -> list[Variant]:
@@ -201,15 +231,21 @@ show() (
 """
 
 
-def script(experiment: Experiment, point: Point, seed: int, watched: bool = False) -> str:
-    """The script that the guest runs, with iolat beside it or not."""
+def script(experiment: Experiment, point: Point, seed: int, watched: bool = False, real: str = "") -> str:
+    """The script that the guest runs, with iolat beside it or not; or that this host runs on a real disk.
+
+    What an experiment sets for a simulated disk does not hold for a real one, whose modules are loaded already.
+    """
     scheduler = SCHEDULERS[point.scheduler]
-    own = experiment.device.get(point.device, {})
+    own = {} if real else experiment.device.get(point.device, {})
     settings = {
         **own.get("queue", {}),
         **scheduler.settings,
         **{f"iosched/{name}": value for name, value in point.tunables},
     }
+    choose = f'echo {scheduler.elevator} >"$Q/scheduler"' if real else f"scheduler {scheduler.elevator}"
+    # A scheduler that hooks file systems finds only those that are loaded before it. Loading xfs takes seconds.
+    xfs = not real and ("split" in scheduler.needs or point.variant.load.endswith(".sh"))
     length = seconds(experiment, point)
     env = {
         **point.variant.env,
@@ -222,12 +258,10 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
     return SHOW + "\n".join(
         [
             ". ./lib.sh",
-            *_disk(point.device, own.get("parameters", {}), DISKS.get(point.stack, 1)),
-            # A scheduler that hooks file systems finds only those that are loaded before it. Loading xfs takes
-            # seconds.
-            *(["modprobe xfs"] if "split" in scheduler.needs or point.variant.load.endswith(".sh") else []),
+            *(_real(real) if real else _disk(point.device, own.get("parameters", {}), DISKS.get(point.stack, 1))),
+            *(["modprobe xfs"] if xfs else []),
             *(f"load {name}" for name in scheduler.beside),
-            *_each(DISKS.get(point.stack, 1), [f"scheduler {scheduler.elevator}", *_settings(settings)]),
+            *_each(DISKS.get(point.stack, 1), [choose, *_settings(settings)]),
             'show "$Q" nr_requests max_sectors_kb $(cd "$Q" && echo iosched/*) >/out/settings',
             "uname -r >/out/kernel",
             "sed -n 's/^model name.*: //p' /proc/cpuinfo >/out/cpu",
@@ -258,6 +292,12 @@ def _disk(device: str, settings: Mapping[str, str], number: int) -> list[str]:
         line, folder = shlex.join(["disk", device, *wanted]), "/sys/kernel/config/simdisk/d0"
         lines = [*(f"DISK=d{other} {line}" for other in range(1, number)), line]
     return [*lines, f"show {folder} $(ls {folder}) >/out/device"]
+
+
+def _real(path: str) -> list[str]:
+    """Lines that name a real disk and print its size."""
+    folder = shlex.quote(f"/sys/block/{path.removeprefix('/dev/').replace('/', '!')}")
+    return [f"DEV={shlex.quote(path)} Q={folder}/queue", f"show {folder} size >/out/device"]
 
 
 def _each(number: int, lines: Sequence[str]) -> list[str]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -11,6 +13,8 @@ from pathlib import Path
 from lab import cache, fio, iolat, job, progress, sysbench
 from lab.durations import Forecast, Like
 from lab.errors import LabError, UsageError
+from lab.host import real as host
+from lab.host.real import Target
 from lab.job import Job, Outcome
 
 TROUBLE = ("BUG: ", "WARNING: ", "Call Trace:", "INFO: task ")
@@ -38,8 +42,9 @@ def measure(
     parallel: int,
     ended: Callable[[Run], None] = lambda run: None,
     address: str | None = None,
+    real: Target | None = None,
 ) -> None:
-    """Do the runs that aren't kept, each key once, here or in the cluster at an address; keeps each one as it ends.
+    """Do the runs that aren't kept, each key once, in guests here, in a cluster or on a disk; keeps each as it ends.
 
     ended is called for each run when its files are there: for those that were kept, at once.
     """
@@ -51,12 +56,13 @@ def measure(
             ended(run)
     if not wanted:
         return
-    with progress.step(f"{len(wanted)} runs in guests, {len(every) - len(wanted)} kept from before") as step:
-        forecast = Forecast([run.like for run in wanted], parallel)
+    where = f"on {real.path}" if real else f"in guests, {len(every) - len(wanted)} kept from before"
+    with progress.step(f"{len(wanted)} runs {where}") as step:
+        forecast = Forecast([run.like for run in wanted], 1 if real else parallel)
         counts = count(1)
 
         def done(number: int, outcome: Outcome) -> None:
-            keep(wanted[number], outcome)
+            keep(wanted[number], outcome, "dmesg | tail   and the same command" if real else "")
             forecast.ended(wanted[number].like, outcome.cpu_s, outcome.wall_s)
             step.note(f"{next(counts)} of {len(wanted)} runs", forecast.left_s)
             ended(wanted[number])
@@ -66,21 +72,34 @@ def measure(
             from lab import cluster
 
             cluster.run_many(address, wanted, fresh, done, forecast.spread)
+        elif real:
+            _on_disk(real, wanted, done)
         else:
             job.run_many([run.job for run in wanted], parallel, done)
 
 
-def keep(run: Run, outcome: Outcome) -> None:
+def _on_disk(real: Target, wanted: Sequence[Run], done: Callable[[int, Outcome], None]) -> None:
+    """Do runs on a real disk, one after the other and in random order."""
+    with host.restored(real):
+        for number in random.sample(range(len(wanted)), len(wanted)):
+            one, start = wanted[number], time.monotonic()
+            status, files, dmesg = host.run(one.title, one.job.script, one.job.files)
+            took = time.monotonic() - start
+            done(number, Outcome(status, files, dmesg, "", took, took))
+
+
+def keep(run: Run, outcome: Outcome, again: str = "") -> None:
     """Keep a finished run's files; nothing is kept if the run failed or the kernel complained.
 
-    UsageError if the kernel refused a setting, otherwise LabError.
+    `again` is the next step then, if it isn't to repeat the job in a guest. UsageError if the kernel refused a setting,
+    otherwise LabError.
     """
     why = problem(outcome)
     if why:
         output = outcome.files.get("stderr", b"").decode(errors="replace") or outcome.console
         detail = "\n".join(output.splitlines()[-20:])
         kind = UsageError if REFUSED in output else LabError
-        raise kind(f"the run {run.title}: {why}", job.repeat(run.job), detail)
+        raise kind(f"the run {run.title}: {why}", again or job.repeat(run.job), detail)
 
     store(run.key, outcome)
 

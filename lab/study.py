@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache as memo
@@ -11,13 +13,15 @@ from itertools import count
 
 import msgspec
 
-from lab import analysis, fio, iolat, job, modules, plan, qemu, report, result, runs, sweep, sysbench, toolbox
+from lab import analysis, cache, fio, iolat, job, modules, plan, qemu, report, result, runs, sweep, sysbench, toolbox
 from lab import machine as saved
 from lab.analysis import Blank, Measured, Verdict
 from lab.description import Experiment
 from lab.devices import NULL, STACKS
 from lab.durations import Like
 from lab.figure import Table
+from lab.host.real import Target
+from lab.image import GUEST
 from lab.plan import Choice, Point
 from lab.result import NOT_JUDGED, Cell, Claim, Cpu, Result
 from lab.runs import Run
@@ -36,15 +40,17 @@ class Study:
     seeds: list[tuple[int, ...]]
     ended: set[str] = field(default_factory=set)
     told: dict[str, Table] = field(default_factory=dict)
+    real: Target | None = None
     _complete: int = 0
     _cells: dict[tuple[str, ...], Cell] = field(default_factory=dict)
     _runs: dict[tuple[int, int, bool], Run] = field(default_factory=dict)
 
     @staticmethod
-    def of(experiment: Experiment, choice: Choice) -> Study:
+    def of(experiment: Experiment, choice: Choice, real: Target | None = None) -> Study:
         """A study of the cells that were asked for, with the seeds that the experiment begins with."""
         points = plan.points(experiment, choice)
-        return Study(experiment, choice, points, [point.variant.seeds for point in points])
+        points = plan.on_real(experiment, points, real.profile) if real else points
+        return Study(experiment, choice, points, [point.variant.seeds for point in points], real=real)
 
     @property
     def whole(self) -> bool:
@@ -68,7 +74,7 @@ class Study:
         """The run of a cell with a seed, made once."""
         place = number, seed, watched
         if place not in self._runs:
-            self._runs[place] = make_run(self.experiment, self.points[number], seed, watched)
+            self._runs[place] = make_run(self.experiment, self.points[number], seed, watched, self.real)
         return self._runs[place]
 
     def measured(self, number: int) -> Measured:
@@ -133,10 +139,11 @@ class Study:
         """What was found: cells, claims, machine."""
         cells = [self.measured(number).cell for number in range(len(self.points))]
         first = runs.read(self._all_of(0)[0].key)
-        about = machine(dict.fromkeys(point.kernel for point in self.points), first)
+        kernels = dict.fromkeys(point.kernel for point in self.points)
+        about = real_machine(self.real, first) if self.real else machine(kernels, first)
         if self.choice.stack:
             about["stack"] = f"{self.choice.stack}: {STACKS[self.choice.stack]}"
-        exact = versions(dict.fromkeys(point.kernel for point in self.points), self.experiment.cpus)
+        exact = {} if self.real else versions(kernels, self.experiment.cpus)
         swept = dict(self.choice.sweep)
         claims = () if swept else tuple(self._with_command(verdict.claim) for verdict in self.verdicts())
         question, again = self.experiment.question, command(self)
@@ -158,8 +165,14 @@ def planned(experiment: Experiment) -> list[Cell]:
     ]
 
 
-def make_run(experiment: Experiment, point: Point, seed: int, watched: bool = False) -> Run:
-    """The run of a cell with a seed, with iolat beside it or not."""
+def make_run(experiment: Experiment, point: Point, seed: int, watched: bool = False, real: Target | None = None) -> Run:
+    """The run of a cell with a seed, with iolat beside it or not; one on a real disk is never kept from before."""
+    if real:
+        files = {point.variant.load: experiment.files[point.variant.load], "lib.sh": LIB.read_bytes()}
+        one = job.Job(point.kernel, plan.script(experiment, point, seed, real=real.path), files)
+        title = " ".join([real.path, point.scheduler, point.variant.name])
+        like = Like(experiment.name, real.path, point.scheduler, point.variant.name)
+        return Run(cache.key(SESSION, one.script, str(seed)), one, f"{title}, seed {seed}", like)
     one = plan.make_job(experiment, point, seed, modules.build(point.kernel, *plan.modules(point)), watched)
     one = replace(one, files={name: _shared(data) for name, data in one.files.items()})
     tuned = [f"{name}={value}" for name, value in point.tunables]
@@ -245,6 +258,20 @@ def machine(kernels: Iterable[str], first: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def real_machine(real: Target, first: Mapping[str, str]) -> dict[str, str]:
+    """A description of this host and its disk."""
+    fios = fio.outputs(first)
+    cpus = first["cpu"].splitlines()
+    return {
+        "kernel": f"Linux {first['kernel'].strip()} of this host",
+        "host": os.uname().nodename,
+        "disk": f"{real.about}; in tables and claims it takes the place of {real.profile}",
+        "CPU": f"{len(cpus)} × {cpus[0]}" if cpus else "unknown",
+        "clock": "real, on this host's own hardware: figures differ from run to run and from host to host",
+        **({"fio": fio.version(fios[0])} if fios else {}),
+    }
+
+
 def versions(kernels: Iterable[str], cpus: int) -> dict[str, str]:
     """The exact parts of the machines that the cells were measured on: kernel, packages, image, saved state."""
     parts = {kernel: saved.get(kernel, cpus).described() for kernel in kernels}
@@ -255,6 +282,9 @@ def versions(kernels: Iterable[str], cpus: int) -> dict[str, str]:
     }
 
 
+LIB = GUEST / "lib.sh"
+# Runs on a real disk belong to the command that did them.
+SESSION = uuid.uuid4().hex
 VIRTUAL = "virtual: one instruction takes one nanosecond (1 GIPS, in order, no caches), idle time is skipped"
 REAL = "real, through KVM: the figures differ from run to run and from host to host"
 
@@ -263,13 +293,13 @@ def command(study: Study) -> str:
     """The command that reproduces this result."""
     choice = study.choice
     options = [
-        ("--device", ",".join(choice.devices)),
+        ("--device", study.real.path if study.real else ",".join(choice.devices)),
         ("--scheduler", ",".join(choice.schedulers)),
         ("--kernel", ",".join(choice.kernels)),
         ("--variant", ",".join(choice.variants)),
         *(("--set", f"{knob}={value}") for knob, value in choice.tunables),
         *(("--set", f"{knob}={sweep.spell(values)}") for knob, values in choice.sweep),
-        ("--seeds", sweep.spell([*map(str, choice.seeds)]) if choice.seeds else ""),
+        ("--seeds", sweep.spell([*map(str, choice.seeds)]) if choice.seeds and not study.real else ""),
         ("--stack", choice.stack),
     ]
     parts = [part for option in options if option[1] for part in option]

@@ -37,6 +37,8 @@ ELSEWHERE = {
     "apt-get install ./build/deb": "tests/test_packages.py, by dpkg",
     "apt-get install": "packages of Debian, from the network",
     "./sluice run youngest": "tests/test_guide.py",
+    "./sluice run sparse --device /dev/": "tests/test_real.py, in a guest",
+    "./sluice run prio-mix --device /dev/": "tests/test_real.py, in a guest",
     "make -C bpf install": "packaging/debian/rules builds and installs it the same way, in tests/test_packages.py",
     "jq ": "tests/test_iolat_guest.py",
     "make install": "tests/test_door.py, for a kernel of the lab",

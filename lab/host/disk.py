@@ -146,10 +146,10 @@ class Sample:
     hidden: int
 
 
-def find(device: str, root: Path = Path("/"), command: str = "doctor") -> str:
+def find(device: str, root: Path = Path("/"), command: str = "doctor", loops: bool = False) -> str:
     """The name in /sys/block of the disk that `device` (sda, /dev/sda, a partition, a link to one) is or is on.
 
-    UsageError for a device without a request queue of its own.
+    UsageError for a device without a request queue of its own, and for a loop device unless `loops`.
     """
     name = _kernel_name(device, root, command)
     block = root / "sys/block"
@@ -158,7 +158,7 @@ def find(device: str, root: Path = Path("/"), command: str = "doctor") -> str:
         if not parents:
             raise UsageError(f"{device} is not a disk or partition", f"./sluice {command} {_some_disk(root)}")
         name = parents[0]
-    _refuse_stacked(block / name, root, command)
+    _refuse_stacked(block / name, root, command, loops)
     return name
 
 
@@ -174,7 +174,7 @@ def _kernel_name(device: str, root: Path, command: str) -> str:
     return str(path.resolve()).removeprefix(f"{(root / 'dev').resolve()}/").replace("/", "!")
 
 
-def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
+def _refuse_stacked(folder: Path, root: Path, command: str, loops: bool) -> None:
     """UsageError for a device that passes its I/O on to other disks, or takes it without a queue."""
     below = sorted({whole(path.name, root) for path in folder.glob("slaves/*")})
     above = _requests_from(folder)
@@ -188,7 +188,7 @@ def _refuse_stacked(folder: Path, root: Path, command: str) -> None:
             f"{folder.name} passes its I/O on to {', '.join(below)}, where a scheduler orders it",
             f"./sluice {command} {below[0]}",
         )
-    if _is_loop(folder):
+    if _is_loop(folder) and not loops:
         file = content(folder / "loop/backing_file")
         raise UsageError(
             f"{folder.name} is a loop device: what counts is the disk that holds its file ({file or 'it has none'})",

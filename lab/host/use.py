@@ -64,7 +64,7 @@ def _choose(choice: Choice, before: Sequence[Disk], root: Path) -> list[Done]:
         for disk in before:
             wanted = choice.scheduler or default(disk, root)
             if wanted not in disks.listed_in(disk.queue["scheduler"]):
-                _load(wanted, root)
+                load(wanted, root)
             changed.append(disk)
             _set(disk, wanted, choice.knobs, root)
         if new != rules:
@@ -101,7 +101,7 @@ def default(disk: Disk, root: Path) -> str:
     return "mq-deadline" if single and "NO_SCHED" not in flags else "none"
 
 
-def _load(name: str, root: Path) -> None:
+def load(name: str, root: Path) -> None:
     """Have the kernel load a scheduler's module; LabError says why it can't."""
     # A shell of "su" has no folder in PATH that has modprobe.
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
