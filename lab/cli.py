@@ -91,7 +91,7 @@ def _add_run(commands: Commands) -> None:
     _add_measuring(add)
     _add_accel(add)
     add.add_argument("--destroy", default="", metavar="/dev/DISK", help="with --device /dev/DISK: lose what it holds")
-    add.set_defaults(do=_run, names=_run_points)
+    add.set_defaults(do=_run, names=_run_points, real=None)
 
 
 def _add_places(add: argparse.ArgumentParser) -> None:
@@ -265,7 +265,7 @@ def _real_points(options: argparse.Namespace) -> list[plan.Point]:
     loaded = [description.load(name) for name in options.experiments]
     found = [(one, plan.on_real(one, plan.points(one, choice), disk.profile)) for one in loaded]
     writes = not all(plan.only_reads(one, points) for one, points in found)
-    real.target(options.device[0], writes, options.destroy)
+    options.real = real.target(disk.path, writes, options.destroy)
     return [point for _, points in found for point in points]
 
 
@@ -275,12 +275,10 @@ def _run(options: argparse.Namespace) -> int:
     from lab.schedulers import SCHEDULERS
 
     points = _run_points(options)
-    disk = None
-    if any(name.startswith("/dev/") for name in options.device):
-        disk = real.target(options.device[0], writes=False, destroy=options.destroy)
+    if options.real:
         options.kernel = (kernels.DEFAULT,)
-        for name in dict.fromkeys(SCHEDULERS[point.scheduler].elevator for point in points):
-            real.load(disk, name)
+        for name in dict.fromkeys(point.scheduler for point in points):
+            real.load(options.real, SCHEDULERS[name].elevator, SCHEDULERS[name].beside)
     else:
         wanted = {name for point in points for name in plan.modules(point)}
         _prepare(tuple(dict.fromkeys(point.kernel for point in points)), options.accel, sorted(wanted))
@@ -297,7 +295,7 @@ def _run(options: argparse.Namespace) -> int:
         watch=options.iolat,
         cluster=options.cluster,
         stack=options.stack,
-        real=disk,
+        real=options.real,
     )
 
 

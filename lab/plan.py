@@ -32,8 +32,8 @@ SETTLE_MS = 1000
 ROUGH_CPU_PER_SECOND = 4
 """CPU seconds of a slow host for a virtual second, as a mean over the experiments prio-mix and afq."""
 REAL = "./sluice run prio-mix --device /dev/DISK   and others: ./sluice list experiments"
-# What a script does only in a guest: simulated disks' own parameters, and cgroups at the root of the hierarchy.
-GUEST = re.compile(r"simdisk|^weights$", re.MULTILINE)
+# What is done only in a guest: parameters of simulated disks, cgroups at the hierarchy's root, settings of the kernel.
+GUEST = re.compile(r"simdisk|^weights$|/sys/fs/cgroup|sysctl|/proc/sys/", re.MULTILINE)
 CPU_PER_SECOND = 30
 """CPU seconds of the host that a virtual second may take before a guest counts as hung."""
 
@@ -127,8 +127,9 @@ def only_reads(experiment: Experiment, found: Sequence[Point]) -> bool:
 def _reads(experiment: Experiment, point: Point) -> bool:
     name = point.variant.load
     text = string.Template(experiment.files[name].decode()).safe_substitute(point.variant.env)
-    kinds = re.findall(r"^(?:rw|readwrite)=(.*)$", text, re.MULTILINE)
-    return name.endswith(".fio") and {*kinds} <= {"read", "randread"} and "filename=${DEVICE}" in text
+    kinds = re.findall(r"^\s*(?:rw|readwrite)\s*=\s*(.*?)\s*$", text, re.MULTILINE)
+    others = re.search(r"^\s*(exec_|read_iolog|include)", text, re.MULTILINE)
+    return name.endswith(".fio") and not others and {*kinds} <= {"read", "randread"} and "filename=${DEVICE}" in text
 
 
 def _variants(experiment: Experiment, choice: Choice) -> list[Variant]:
@@ -243,7 +244,7 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
         **scheduler.settings,
         **{f"iosched/{name}": value for name, value in point.tunables},
     }
-    choose = f'echo {scheduler.elevator} >"$Q/scheduler"' if real else f"scheduler {scheduler.elevator}"
+    choose = _afresh(scheduler.elevator) if real else f"scheduler {scheduler.elevator}"
     # A scheduler that hooks file systems finds only those that are loaded before it. Loading xfs takes seconds.
     xfs = not real and ("split" in scheduler.needs or point.variant.load.endswith(".sh"))
     length = seconds(experiment, point)
@@ -269,7 +270,12 @@ def script(experiment: Experiment, point: Point, seed: int, watched: bool = Fals
             *([". ./stack.sh", f"stack {point.stack}"] if point.stack else []),
             'export DEVICE="$DEV"',
             *([f"export WATCH='--json --all {experiment.iolat or ''}'"] if watched else []),
-            _load_line(point.variant.load, sections),
+            _load_line(point.variant.load, ["--readonly"] * (bool(real) and _reads(experiment, point)) + sections),
+            *(
+                [f'grep -qF "[{scheduler.elevator}]" "$Q/scheduler" || fail "its scheduler was changed"']
+                if real
+                else []
+            ),
             "",
         ]
     )
@@ -292,6 +298,12 @@ def _disk(device: str, settings: Mapping[str, str], number: int) -> list[str]:
         line, folder = shlex.join(["disk", device, *wanted]), "/sys/kernel/config/simdisk/d0"
         lines = [*(f"DISK=d{other} {line}" for other in range(1, number)), line]
     return [*lines, f"show {folder} $(ls {folder}) >/out/device"]
+
+
+def _afresh(elevator: str) -> str:
+    """The line that gives a disk a scheduler with its defaults, whatever it had: the same one would keep its knobs."""
+    other = "mq-deadline" if elevator == "none" else "none"
+    return f'{{ echo {other} >"$Q/scheduler"; }} 2>/dev/null || :; echo {elevator} >"$Q/scheduler"'
 
 
 def _real(path: str) -> list[str]:

@@ -83,7 +83,7 @@ def _on_disk(real: Target, wanted: Sequence[Run], done: Callable[[int, Outcome],
     with host.restored(real):
         for number in random.sample(range(len(wanted)), len(wanted)):
             one, start = wanted[number], time.monotonic()
-            status, files, dmesg = host.run(one.title, one.job.script, one.job.files)
+            status, files, dmesg = host.run(real, one.title, one.job.script, one.job.files)
             took = time.monotonic() - start
             done(number, Outcome(status, files, dmesg, "", took, took))
 
@@ -99,7 +99,8 @@ def keep(run: Run, outcome: Outcome, again: str = "") -> None:
         output = outcome.files.get("stderr", b"").decode(errors="replace") or outcome.console
         detail = "\n".join(output.splitlines()[-20:])
         kind = UsageError if REFUSED in output else LabError
-        raise kind(f"the run {run.title}: {why}", again or job.repeat(run.job), detail)
+        again = "./sluice list schedulers" if again and kind is UsageError else again or job.repeat(run.job)
+        raise kind(f"the run {run.title}: {why}", again, detail)
 
     store(run.key, outcome)
 

@@ -102,7 +102,8 @@ class Study:
             fewest = min((len(self.seeds[number]) for number in verdict.wanting), default=0)
             if 0 < fewest < self.experiment.most_seeds:
                 wanting |= {number for number in verdict.wanting if len(self.seeds[number]) == fewest}
-        for number in wanting:
+        # On a real disk all cells are measured again, in one random order.
+        for number in range(len(self.points)) if self.real and wanting else wanting:
             seeds = self.seeds[number]
             self.seeds[number] = (*seeds, next(seed for seed in count(1) if seed not in seeds))
         return bool(wanting)
@@ -295,7 +296,8 @@ def command(study: Study) -> str:
     options = [
         ("--device", study.real.path if study.real else ",".join(choice.devices)),
         ("--scheduler", ",".join(choice.schedulers)),
-        ("--kernel", ",".join(choice.kernels)),
+        ("--destroy", study.real.path if study.real and study.real.destroy else ""),
+        ("--kernel", "" if study.real else ",".join(choice.kernels)),
         ("--variant", ",".join(choice.variants)),
         *(("--set", f"{knob}={value}") for knob, value in choice.tunables),
         *(("--set", f"{knob}={sweep.spell(values)}") for knob, values in choice.sweep),

@@ -6,12 +6,13 @@ Imports only Python's standard library, so that it runs on any host; fio does th
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,34 +23,48 @@ from lab.host.disk import Disk, content
 from lab.host.doctor import SPLIT_LEVEL
 
 # The programs that a run needs, each with its package in Debian.
-PROGRAMS = {"fio": "fio", "modprobe": "kmod", "python3": "python3", "unshare": "util-linux", "wipefs": "util-linux"}
+PROGRAMS = {"fio": "fio", "modprobe": "kmod", "python3": "python3", "setpriv": "util-linux", "wipefs": "util-linux"}
+# A shell of "su" has no folder in PATH that has modprobe.
+SBIN = ":/usr/sbin:/sbin"
 # The script sees the host's files, with /job, /out and /tmp of its own. What it mounts and starts ends with it.
 BOX = r"""
 mount -t tmpfs -o mode=755 sluice "$1"
+mkdir "$1/proc" "$1/tmp" "$1/job" "$1/out"
+chmod 1777 "$1/tmp"
+mount -t proc proc "$1/proc"
 for top in /*; do
-	if [ -L "$top" ]; then
+	if [ -e "$1$top" ]; then
+		continue
+	elif [ -L "$top" ]; then
 		cp -P "$top" "$1"
 	elif [ -d "$top" ]; then
 		mkdir "$1$top"
-		case $top in /tmp | /proc | /job | /out) ;; *) mount --rbind "$top" "$1$top" ;; esac
+		mount --rbind "$top" "$1$top"
 	fi
 done
-mount -t proc proc "$1/proc"
-chmod 1777 "$1/tmp"
-mkdir -p "$1/job" "$1/out"
 mount --bind "$2" "$1/job"
 mount --bind "$3" "$1/out"
 exec chroot "$1" sh -c 'cd /job && exec sh -eu ./script >/out/stdout 2>/out/stderr </dev/null'
 """
-SPACES = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
+# All of it ends with this process, also if that is killed.
+SPACES = (
+    *("setpriv", "--pdeathsig", "KILL"),
+    *("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"),
+)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A disk to measure: what it was when it was chosen, and what it is in words."""
+    """A disk to measure: what it was when it was chosen, what it is in words, and whether its content is lost.
+
+    `identity` tells it from another disk that gets its name later.
+    """
 
     disk: Disk
     about: str
+    writes: bool = False
+    destroy: bool = False
+    identity: str = ""
 
     @property
     def path(self) -> str:
@@ -70,8 +85,10 @@ def target(device: str, writes: bool, destroy: str) -> Target:
     A disk that is in use is never written to; one that holds something, only if `destroy` repeats its path.
     UsageError or LabError says what is in the way.
     """
+    if SBIN not in os.environ.get("PATH", ""):
+        os.environ["PATH"] = os.environ.get("PATH", "") + SBIN
     name = disks.find(device, command="run EXPERIMENT --device", loops=True)
-    found = Target(disks.read(name), _about(name))
+    found = Target(disks.read(name), _about(name), writes, bool(destroy), _identity(name))
     path = found.path
     if str(Path(device).resolve()) != path:
         raise UsageError(f"{device} is a partition, and a scheduler has the whole disk", f"--device {path}")
@@ -83,7 +100,7 @@ def target(device: str, writes: bool, destroy: str) -> Target:
     if missing:
         raise LabError(f"a run on a disk needs {', '.join(missing)}", f"apt-get install {' '.join(missing)}")
     if writes:
-        _refuse_use(path)
+        _refuse_use(name, path)
         held = "" if destroy else _content(path)
         if held:
             raise UsageError(f"{path} holds something ({held}), which would be lost", f"--destroy {path}   to lose it")
@@ -97,12 +114,30 @@ def _about(name: str) -> str:
     return f"/dev/{name}, {content(folder / 'device/model') or 'no model name'}, {size:.3g} GB"
 
 
-def _refuse_use(path: str) -> None:
-    """LabError for a disk that a file system, swap, LVM or a RAID has: the kernel gives it to one at a time."""
+def _identity(name: str) -> str:
+    """What no other disk has until the next boot: the kernel numbers disks as they appear."""
+    folder = Path("/sys/block") / name
+    return content(folder / "diskseq") or f"{content(folder / 'dev')} {content(folder / 'size')}"
+
+
+def _refuse_use(name: str, path: str) -> None:
+    """LabError for a disk that something uses.
+
+    The kernel gives a disk to one file system, swap, LVM or RAID at a time. Loop devices and processes just open it.
+    """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_EXCL))
     except OSError as error:
         raise LabError(f"{path} can't be written: {error.strerror}", f"lsblk {path}   shows what uses it") from error
+    parts = {f"/dev/{part.parent.name}" for part in Path("/sys/block", name).glob("*/partition")}
+    files = {path, *parts, content(Path("/sys/block", name, "loop/backing_file")) or path}
+    for loop in Path("/sys/block").glob("loop*/loop/backing_file"):
+        if loop.parent.parent.name != name and content(loop) in files:
+            raise LabError(f"{path} is in use by {loop.parent.parent.name}", "losetup --list")
+    for one in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(one) in {path, *parts}:
+                raise LabError(f"{path} is open in process {one.parts[2]}", f"ps -p {one.parts[2]}")
 
 
 def _content(path: str) -> str:
@@ -114,8 +149,10 @@ def _content(path: str) -> str:
     return ", ".join(dict.fromkeys(found.stdout.split()))
 
 
-def load(one: Target, scheduler: str) -> None:
-    """Have the kernel load a scheduler that the disk's list lacks; LabError or UsageError says why it can't.
+def load(one: Target, scheduler: str, beside: Sequence[str]) -> None:
+    """Have the kernel load a scheduler that the disk's list lacks, and the modules that it needs beside it.
+
+    LabError or UsageError says why it can't.
 
     Those that know file systems know XFS only if it is loaded before.
     """
@@ -123,19 +160,38 @@ def load(one: Target, scheduler: str) -> None:
         subprocess.run(["modprobe", "-q", "xfs"], check=False)
     if scheduler not in disks.listed_in(content(Path(one.disk.folder) / "queue/scheduler") or ""):
         use.load(scheduler, Path("/"))
+    for name in beside:
+        if subprocess.run(["modprobe", "-q", name], check=False).returncode:
+            raise LabError(f"the module {name} can't be loaded", f"modprobe {name}")
 
 
 @contextmanager
 def restored(one: Target) -> Iterator[None]:
-    """At the end the disk has the scheduler, the knobs and nr_requests that it had."""
+    """No other command measures this disk; at the end it has the scheduler, the knobs and nr_requests that it had."""
+    handle = os.open(one.disk.folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise LabError(f"another command measures {one.path}", "the same command, when that one has ended") from None
     try:
         yield
     finally:
         use.restore(one.disk, Path("/"))
+        os.close(handle)
 
 
-def run(title: str, script: str, files: Mapping[str, bytes]) -> tuple[int, dict[str, bytes], str]:
-    """Run a script in /job with its files: its exit status, its files below /out, the kernel's messages meanwhile."""
+def run(one: Target, title: str, script: str, files: Mapping[str, bytes]) -> tuple[int, dict[str, bytes], str]:
+    """Run a script in /job with its files: its exit status, its files below /out, the kernel's messages meanwhile.
+
+    LabError if the disk is another one than was chosen, or if it is to be written and something uses it by now.
+    """
+    if _identity(one.disk.name) != one.identity:
+        raise LabError(
+            f"{one.path} is another disk than before", f"lsblk {one.path}   and the command for the right one"
+        )
+    if one.writes:
+        _refuse_use(one.disk.name, one.path)
     with tempfile.TemporaryDirectory(prefix="sluice-run-") as folder:
         root, job, out = (Path(folder) / name for name in ("root", "job", "out"))
         for place in (root, job, out):
@@ -143,11 +199,13 @@ def run(title: str, script: str, files: Mapping[str, bytes]) -> tuple[int, dict[
         for name, data in {**files, "script": script.encode()}.items():
             (job / name).write_bytes(data)
         mark = f"sluice: {title}, {os.getpid()} {os.urandom(4).hex()}"
-        Path("/dev/kmsg").write_text(f"<6>{mark}\n", encoding="utf-8")
+        with suppress(OSError), open("/dev/kmsg", "r+", encoding="utf-8") as log:
+            log.write(f"<6>{mark}\n")
         line = [*SPACES, "sh", "-euc", BOX, "sh", str(root), str(job), str(out)]
         done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         said = subprocess.run(["dmesg"], capture_output=True, text=True, errors="replace", check=False).stdout
         found = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
         # What went wrong before the script's own output existed.
         found["stderr"] = done.stderr + found.get("stderr", b"")
-        return done.returncode, found, said.rpartition(mark)[2].partition("\n")[2]
+        since = said.rpartition(mark)
+        return done.returncode, found, since[2].partition("\n")[2] if since[1] else ""
