@@ -30,6 +30,7 @@ DISKS = {
     [
         (["--device", "/dev/nonesuch"], "there is no /dev/nonesuch"),
         (["--device", "/dev/null"], "/dev/null is not a block device"),
+        (["--device", "/dev/null"], "next: ./sluice run EXPERIMENT --device /dev/DISK"),
         (["--device", "/dev/sda,/dev/sdb"], "one real disk is measured at a time"),
         (["--device", "/dev/sda,ssd"], "one real disk is measured at a time"),
         (["--destroy", "/dev/sda"], "one real disk is measured at a time"),
@@ -65,7 +66,7 @@ def test_an_experiment_that_a_disk_can_not_do_is_refused(name: str, profile: str
 
 
 def test_which_experiments_only_read() -> None:
-    """A fio job whose kinds of I/O are given by the variant, one that writes, one of files, and a script."""
+    """A fio job that reads, one whose kinds of I/O are given by the variant, and a script."""
     writing = {}
     for name, profile in (("sparse", "ssd"), ("prio-mix", "ssd"), ("copy", "hdd")):
         one = description.load(name)
@@ -149,6 +150,8 @@ for path in ("/dev/nullb0", "/dev/sda", "/dev/loop0"):
         assert status == 0, found["stderr"]
         assert disks.read(name).scheduler == "mq-prio"
         assert "sluice: " not in dmesg
+        _, _, dmesg = real.run(one, "logs", "echo seen >/dev/kmsg", {})
+        assert dmesg.endswith("seen\n") and "sluice: logs" not in dmesg, dmesg
         for file, data in found.items():
             pathlib.Path("/out", f"{name}-{file}").write_bytes(data)
         with open(f"/sys/block/{name}/queue/iosched/low_share", "w") as knob:

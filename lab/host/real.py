@@ -87,7 +87,12 @@ def target(device: str, writes: bool, destroy: str) -> Target:
     """
     if SBIN not in os.environ.get("PATH", ""):
         os.environ["PATH"] = os.environ.get("PATH", "") + SBIN
-    name = disks.find(device, command="run EXPERIMENT --device", loops=True)
+    try:
+        name = disks.find(device, loops=True)
+    except UsageError as error:
+        raise UsageError(
+            error.what, "./sluice run EXPERIMENT --device /dev/DISK   with one that lsblk shows"
+        ) from error
     found = Target(disks.read(name), _about(name), writes, bool(destroy), _identity(name))
     path = found.path
     if str(Path(device).resolve()) != path:
@@ -152,9 +157,7 @@ def _content(path: str) -> str:
 def load(one: Target, scheduler: str, beside: Sequence[str]) -> None:
     """Have the kernel load a scheduler that the disk's list lacks, and the modules that it needs beside it.
 
-    LabError or UsageError says why it can't.
-
-    Those that know file systems know XFS only if it is loaded before.
+    Those that know file systems know XFS only if it is loaded before. LabError or UsageError says why it can't.
     """
     if scheduler in SPLIT_LEVEL:
         subprocess.run(["modprobe", "-q", "xfs"], check=False)
@@ -181,6 +184,16 @@ def restored(one: Target) -> Iterator[None]:
         os.close(handle)
 
 
+def _log(text: str) -> None:
+    """Write a line to the kernel's log, where there is one that takes it."""
+    with suppress(OSError):
+        log = os.open("/dev/kmsg", os.O_WRONLY)
+        try:
+            os.write(log, f"<6>{text}\n".encode())
+        finally:
+            os.close(log)
+
+
 def run(one: Target, title: str, script: str, files: Mapping[str, bytes]) -> tuple[int, dict[str, bytes], str]:
     """Run a script in /job with its files: its exit status, its files below /out, the kernel's messages meanwhile.
 
@@ -199,8 +212,7 @@ def run(one: Target, title: str, script: str, files: Mapping[str, bytes]) -> tup
         for name, data in {**files, "script": script.encode()}.items():
             (job / name).write_bytes(data)
         mark = f"sluice: {title}, {os.getpid()} {os.urandom(4).hex()}"
-        with suppress(OSError), open("/dev/kmsg", "r+", encoding="utf-8") as log:
-            log.write(f"<6>{mark}\n")
+        _log(mark)
         line = [*SPACES, "sh", "-euc", BOX, "sh", str(root), str(job), str(out)]
         done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, check=False)
         said = subprocess.run(["dmesg"], capture_output=True, text=True, errors="replace", check=False).stdout

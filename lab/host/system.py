@@ -138,7 +138,8 @@ def _tuned(ours: Sequence[str], root: Path) -> Iterator[Problem]:
     for name in profile.split():
         _merge(units, name, root)
     rivals = {unit: found for unit, found in units.items() if found[0] not in ours}
-    for chosen, path in list(rivals.values())[:1]:
+    if rivals:
+        chosen, path = next(iter(rivals.values()))
         edit = f"editor /{path.relative_to(root)}   to change the line elevator={chosen}"
         drops = set(rivals) == {"disk"} and (root / TUNED[2] / "sluice/tuned.conf").exists()
         yield Problem(
