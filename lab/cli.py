@@ -50,7 +50,7 @@ def guarded(action: Callable[[], int]) -> int:
             progress.stop()
             raise
 
-    return host.guarded(inside, "interrupted; finished results are kept")
+    return host.guarded(inside, "interrupted; results of guests that have ended are kept")
 
 
 def _parser() -> Parser:
