@@ -4,6 +4,7 @@
 #define UNITS_CHECK_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "user.h"
 
@@ -36,8 +37,11 @@ struct test {
 	void (*run)(void);
 };
 
-/* Runs all tests, says of each whether it passed, and repeats those that failed.  Return: exit status. */
-static inline int run_tests(const struct test *tests, unsigned int count)
+/*
+ * Runs the tests whose names have @only in them, or all if it is NULL, says of each whether it
+ * passed, and repeats those that failed.  Return: exit status.
+ */
+static inline int run_tests(const struct test *tests, unsigned int count, const char *only)
 {
 	const char *failed[count];
 	unsigned int i, fails = 0;
@@ -45,6 +49,8 @@ static inline int run_tests(const struct test *tests, unsigned int count)
 	for (i = 0; i < count; i++) {
 		int before = failures;
 
+		if (only && !strstr(tests[i].name, only))
+			continue;
 		test_name = tests[i].name;
 		tests[i].run();
 		if (failures > before)

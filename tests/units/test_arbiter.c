@@ -414,7 +414,7 @@ static const struct test tests[] = {
 	TEST(a_deleted_queue_is_gone),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

@@ -113,7 +113,7 @@ static const struct test tests[] = {
 	TEST(a_lower_rate_has_a_smaller_hoard),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

@@ -478,7 +478,7 @@ static const struct test tests[] = {
 	TEST(threads_keep_the_books),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

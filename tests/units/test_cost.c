@@ -441,7 +441,7 @@ static const struct test tests[] = {
 	TEST(flash_model_meets_the_simulated_ssd),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

@@ -363,7 +363,7 @@ static const struct test tests[] = {
 	TEST(no_time_is_too_long),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

@@ -740,7 +740,7 @@ static const struct test tests[] = {
 	TEST(what_is_learned_is_in_range),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

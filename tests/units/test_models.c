@@ -686,7 +686,7 @@ static const struct test tests[] = {
 	TEST(reset_hands_all_back),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }

@@ -369,7 +369,7 @@ static const struct test tests[] = {
 	TEST(equals_take_turns),
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return run_tests(tests, ARRAY_SIZE(tests));
+	return run_tests(tests, ARRAY_SIZE(tests), argv[1]);
 }
