@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: afq
-# each
 # An account's dirty data is at most what the device writes in a burst, with every call and with stores. Alone it loses no
 # throughput by that. All accounts of a class together have two bursts, those of IDLE a quarter of one, which costs some
 # throughput. So a new commit waits no longer. IDLE writes back its dirty data beside others as well, a little at a time, and

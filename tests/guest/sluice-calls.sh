@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: sluice
+# each
 # Beside commits of best effort 0 a lower rank writes its share and no more, each rank below it a share of that, and its dirty
 # data stays small. It is held with the reason shown, can be killed, and has the whole disk once it is alone.
 . ./lib.sh
