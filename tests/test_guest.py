@@ -15,8 +15,8 @@ The head of a script may have these lines:
 `# debug`: a deadlock is possible, so also on the debug kernel, which is long
 `# nvme: wrr=on`: with a controller of these properties, on a QEMU that is built for it; long
 `# race: too`: also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race; on the debug kernel only so
-`# race: only`: only so; both are long, and run also on the kernel that reports data races. Where a script has several
-schedulers, each of them races on one of these kernels, and in the next such script on the next kernel.
+`# race: only`: only so; both are long. A script races on the kernel that reports data races and on one stock kernel, the
+next script on the next one. Where it has several schedulers, each of them races on one of all these kernels.
 """
 
 from __future__ import annotations
@@ -112,22 +112,26 @@ def is_long(told: Head, kernel: str, race: bool = False, scheduler: str = "") ->
 
 
 def settings(told: Head, turn: int = 0) -> list[tuple[str, bool]]:
-    """The kernels that a script asks for, each with whether the guest's CPUs race.
-
-    Where several schedulers race, each does so on one kernel, which `turn` chooses.
-    """
+    """The kernels that a script asks for, each with whether the guest's CPUs race; `turn` chooses where they do."""
     usual = [(kernel, False) for kernel in told.kernels if told.race != "only"]
     debug = [(kernels.DEBUG.name, bool(told.race))] if told.debug else []
-    racing = [*told.kernels, kernels.KCSAN.name]
     if len(told.schedulers) > 1:
-        racing = [racing[turn % len(racing)]]
+        every = [*told.kernels, kernels.KCSAN.name]
+        racing = [every[turn % len(every)]]
+    else:
+        racing = [told.kernels[turn % len(told.kernels)], kernels.KCSAN.name]
     return [*usual, *debug, *((kernel, True) for kernel in racing if told.race)]
 
 
 def cases() -> list[object]:
     """Each script with each kernel and scheduler that it asks for, on the virtual clock, off it, or both."""
     marks = {script: head(script.read_text(encoding="utf-8")) for script in SCRIPTS}
-    racing = [script for script, told in marks.items() if told.race and len(told.schedulers) > 1]
+    racing = [script for script, told in marks.items() if told.race]
+    turns = {
+        script: turn
+        for several in (False, True)
+        for turn, script in enumerate(one for one in racing if several == (len(marks[one].schedulers) > 1))
+    }
     return [
         pytest.param(
             script,
@@ -142,7 +146,7 @@ def cases() -> list[object]:
             ],
         )
         for script, told in marks.items()
-        for turn, scheduler in enumerate(told.schedulers or ("",), racing.index(script) if script in racing else 0)
+        for turn, scheduler in enumerate(told.schedulers or ("",), turns.get(script, 0))
         for kernel, race in settings(told, turn)
     ]
 
@@ -233,20 +237,26 @@ def test_a_script_that_races_does_so_where_data_races_are_reported() -> None:
     told = Head(kernels=("6.12",), race="too", debug=True)
     debug, kcsan = kernels.DEBUG.name, kernels.KCSAN.name
     assert settings(told) == [("6.12", False), (debug, True), ("6.12", True), (kcsan, True)]
+    stock = replace(told, kernels=("6.1", "6.12"), race="only", debug=False)
+    assert [settings(stock, turn)[0] for turn in (0, 1, 2)] == [("6.1", True), ("6.12", True), ("6.1", True)]
+    assert settings(stock, 1)[1:] == [(kcsan, True)]
     several = replace(told, kernels=("6.1", "6.12"), schedulers=("cpq", "wrr"), debug=False)
     assert settings(several, 1) == [("6.1", False), ("6.12", False), ("6.12", True)]
     assert settings(replace(several, race="only"), 2) == [(kcsan, True)]
     assert settings(Head(kernels=("6.12",), debug=True)) == [("6.12", False), (debug, False)]
 
 
-def test_every_script_and_every_scheduler_races_on_every_kernel() -> None:
+def test_every_script_races_and_every_scheduler_on_every_kernel() -> None:
     racing = {(p.values[0], p.values[1], p.values[2]) for p in cases() if p.values[3]}  # type: ignore[attr-defined]
     for script in SCRIPTS:
         told = head(script.read_text(encoding="utf-8"))
         if told.race:
-            assert {kernel for name, kernel, _ in racing if name == script} >= {*told.kernels, kernels.KCSAN.name}
+            assert {kernel for name, kernel, _ in racing if name == script} >= {kernels.KCSAN.name}
+            assert {kernel for name, kernel, _ in racing if name == script} & {*told.kernels}
             assert {scheduler for name, _, scheduler in racing if name == script} == set(told.schedulers or ("",))
     every = {*kernels.names(), kernels.KCSAN.name}
+    single = [kernel for name, kernel, scheduler in racing if not scheduler]
+    assert {*single} >= every
     for scheduler in {scheduler for _, _, scheduler in racing if scheduler}:
         assert {kernel for _, kernel, name in racing if name == scheduler} >= every
 

@@ -2,6 +2,7 @@
 # shellcheck shell=sh
 # modules: afq
 # full
+# kernels: 6.12
 # limit: 2700
 # Eight levels write, through the page cache and durably, on a disk and on an SSD: each has its share of the throughput.
 # experiments/afq checks the numbers, over a longer time.
