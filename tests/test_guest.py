@@ -15,8 +15,8 @@ The head of a script may have these lines:
 `# debug`: a deadlock is possible, so also on the debug kernel, which is long
 `# nvme: wrr=on`: with a controller of these properties, on a QEMU that is built for it; long
 `# race: too`: also off the virtual clock, with $RACE, on RACE_CPUS CPUs that really race; on the debug kernel only so
-`# race: only`: only so; both are long. A script races on the kernel that reports data races and on one stock kernel, the
-next script on the next one. Where it has several schedulers, each of them races on one of all these kernels.
+`# race: only`: only so; both are long. A script races on the kernel that reports data races and on one stock kernel,
+the next script on the next one. Where it has several schedulers, each of them races on one of all these kernels.
 """
 
 from __future__ import annotations
