@@ -171,10 +171,11 @@ held() {
 	done | wc -l
 }
 for _ in $(seq 100); do
-	[ "$(held)" -lt 4 ] || break
+	now=$(held)
+	[ "$now" -lt 4 ] || break
 	sleep 0.02
 done
-[ "$(held)" -eq 4 ] || fail "not all of$pids are held"
+[ "$now" -eq 4 ] || fail "not all of$pids are held"
 # shellcheck disable=SC2086
 kill -KILL $pids
 for _ in $(seq 20); do
