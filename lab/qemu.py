@@ -38,6 +38,8 @@ CPU_SPENT = 128 + 24
 # Wall-clock seconds for each CPU second. A guest that stands still uses no CPU seconds; a busy host makes a guest up
 # to 7 times slower.
 WALL_PER_CPU = 20
+# Wall-clock seconds in which QEMU ends when its control channel does, also if it has yet to start.
+END_S = 10
 
 
 @dataclass(frozen=True)
@@ -187,22 +189,37 @@ async def start(
     ours, theirs = socket.socketpair()
     free = guest.accel in (KVM, RACE)
     with nullcontext(os.sched_getaffinity(0)) if free else cache.processors() as where:
-        child = await asyncio.create_subprocess_exec(
-            *line(guest, theirs.fileno(), extra, limit_s, box or guest.box(), where),
-            pass_fds=[theirs.fileno()],
-            **_files(guest, extra),
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *line(guest, theirs.fileno(), extra, limit_s, box or guest.box(), where),
+                pass_fds=[theirs.fileno()],
+                **_files(guest, extra),
+            )
         )
-        theirs.close()
         qmp = QMPClient("guest")
         try:
+            child = await asyncio.shield(starting)
+            theirs.close()
             await _connect(qmp, ours, guest)
             yield Process(child, qmp, limit_s)
         finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
+            await _end(await starting, ours)
             with suppress(EOFError, OSError, QMPError):
                 await qmp.disconnect()
+
+
+async def _end(child: asyncio.subprocess.Process, ours: socket.socket) -> None:
+    """End QEMU by its control channel; by a signal only where that doesn't help.
+
+    bubblewrap, killed at its start, leaves a child that waits for it for ever.
+    """
+    with suppress(OSError):
+        ours.shutdown(socket.SHUT_RDWR)
+    try:
+        await asyncio.wait_for(child.wait(), END_S)
+    except TimeoutError:
+        child.kill()
+        await child.wait()
 
 
 def _lock() -> Path:

@@ -163,14 +163,15 @@ def test_an_end_from_outside_leaves_no_guest(number: signal.Signals) -> None:
         assert not list((cache.root() / "run").glob(f"{run.pid}-*"))
 
 
-@pytest.mark.parametrize("ms", [0, 2, 4, 6])
-def test_a_kill_at_the_very_start_leaves_no_guest(ms: int) -> None:
-    """Before bubblewrap has asked to die with its parent, and about at that moment."""
+@pytest.mark.parametrize("ms", [0, 0.5, 1, 2, 4, 6])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_end_at_the_very_start_leaves_no_guest(number: signal.Signals, ms: float) -> None:
+    """Before bubblewrap has asked to die with its parent, while its child waits for it, and about at that moment."""
     run = _python(LONG)
     while not _guests(run.pid):
         assert run.poll() is None
     time.sleep(ms / 1000)
-    run.kill()
+    run.send_signal(number)
     run.wait(PATIENCE)
     _until(lambda: not _guests(run.pid))
 
