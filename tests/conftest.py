@@ -20,6 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers with their meaning."""
     config.addinivalue_line("markers", "full: takes minutes; runs with --full (make check-full)")
     config.addinivalue_line("markers", "late: runs after the others, which say more in less time")
+    config.addinivalue_line("markers", "alone: runs last, as it wants all processors and waits for another such test")
     config.addinivalue_line("markers", "planted: tests another test; runs with --planted (make check-planted)")
     config.addinivalue_line("markers", "limit(seconds): of CPU time, which the test's guest may take")
     passes.fresh = config.getoption("--fresh")

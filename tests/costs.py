@@ -2,6 +2,7 @@
 """The cost of each test: measured, kept in the cache, printed at the end. It decides their order.
 
 The longest tests go first. Those marked `late` follow, the longest last: one of them takes longer than all others.
+Those marked `alone` are the last.
 """
 
 from __future__ import annotations
@@ -120,12 +121,12 @@ class Costs:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the longest first, and the late ones last."""
+        """Put the longest first, the late ones after all others, and last those that run alone."""
 
-        def place(item: pytest.Item) -> tuple[bool, float]:
+        def place(item: pytest.Item) -> tuple[bool, bool, float]:
             took = expected(item, self.before)
-            late = item.get_closest_marker("late") is not None
-            return late, took if late else -took if took > SHORT_S else 0.0
+            late, alone = (item.get_closest_marker(name) is not None for name in ("late", "alone"))
+            return alone, late, took if late or alone else -took if took > SHORT_S else 0.0
 
         items.sort(key=place)
 

@@ -16,13 +16,17 @@ HERE = Path(__file__).parent
 ORDER = """
 import pytest
 
+@pytest.mark.alone
+@pytest.mark.limit(5)
+def test_race(lab): ...
+
 @pytest.mark.late
 @pytest.mark.limit(9)
 def test_storm(lab): ...
 
 @pytest.mark.late
 @pytest.mark.limit(8)
-def test_race(lab): ...
+def test_debug(lab): ...
 
 @pytest.mark.limit(7)
 def test_guest(lab): ...
@@ -55,9 +59,9 @@ def test_only_what_is_marked_is_skipped(tmp_path: Path, option: list[str], wante
     assert wanted in tell(tmp_path, TESTS, *option)
 
 
-def test_the_longest_guest_is_first_and_a_storm_last(tmp_path: Path) -> None:
+def test_the_longest_guest_is_first_and_a_race_last(tmp_path: Path) -> None:
     found = re.findall(r"::test_(\w+)", tell(tmp_path, ORDER, "--collect-only"))
-    assert found == ["long_guest", "guest", "unit", "race", "storm"]
+    assert found == ["long_guest", "guest", "unit", "debug", "storm", "race"]
 
 
 def tell(tmp_path: Path, tests: str, *option: str) -> str:

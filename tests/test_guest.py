@@ -22,12 +22,13 @@ the next script on the next one. Where it has several schedulers, each of them r
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from lab import iolat, job, kernels, modules, passes, stack
+from lab import cache, iolat, job, kernels, modules, passes, stack
 from lab.image import GUEST
 
 # CPU seconds that a guest needs with a kernel built here, for one with another kernel.
@@ -142,7 +143,8 @@ def cases() -> list[object]:
             marks=[
                 pytest.mark.limit(told.limit),
                 *([pytest.mark.full] if is_long(told, kernel, race, scheduler) else []),
-                *([pytest.mark.late] if race or kernel not in kernels.names() or told.limit > job.CPU_LIMIT_S else []),
+                *([pytest.mark.late] if kernel not in kernels.names() or told.limit > job.CPU_LIMIT_S else []),
+                *([pytest.mark.alone] if race else []),
             ],
         )
         for script, told in marks.items()
@@ -175,10 +177,11 @@ def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False)
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize(("script", "kernel", "scheduler", "race"), cases())
 def test_guest(script: Path, kernel: str, scheduler: str, race: bool) -> None:
-    """Run one script in one guest."""
+    """Run one script in one guest. Guests whose CPUs race run one at a time: side by side their CPUs mostly spin."""
     told = head(script.read_text(encoding="utf-8"))
     one = make_job(script, kernel, scheduler, race)
-    outcome = passes.outcome(one)
+    with cache.locked(cache.root() / "race") if race else nullcontext():
+        outcome = passes.outcome(one)
     said = {name: outcome.files[name].decode(errors="replace")[-8000:] for name in ("stdout", "stderr")}
     if "skip" in outcome.files:
         pytest.skip(outcome.files["skip"].decode().strip())
