@@ -258,12 +258,11 @@ static bool ranks_held_for(const struct ranks *ranks, const struct ranks_lane *r
 /* A request comes: of a rank that had none that tells how long it stays away. */
 static void ranks_learn_think(struct ranks *ranks, struct ranks_lane *r)
 {
-	unsigned long most = 2 * ranks_hold(ranks);
 	unsigned int away;
 
 	if (ranks_has_requests(r))
 		return;
-	away = min(jiffies - READ_ONCE(r->last), most) << RANKS_THINK_SHIFT;
+	away = min(jiffies - READ_ONCE(r->last), 2 * ranks_hold(ranks)) << RANKS_THINK_SHIFT;
 	r->think += ((int)away - (int)r->think) / RANKS_WEIGHT;
 }
 
@@ -503,17 +502,21 @@ static void ranks_index_all(struct ranks *ranks)
 		rq_set_index_all(ranks->q, &ranks->lane[i].set);
 }
 
-/* A request of a lane comes.  Beside light ones the rank's others still show their throughput. */
-static void ranks_come(struct ranks *ranks, unsigned int lane)
+static noinline void ranks_set_busy(struct ranks *ranks, unsigned int lane)
 {
 	struct ranks_lane *r = &ranks->lane[lane];
 
-	if (ranks->full < RANKS_LANES && ranks_other(lane) < ranks->full)
-		ranks_not_full(ranks);
-	if (ranks->busy & BIT(lane))
-		return;
 	WRITE_ONCE(ranks->busy, ranks->busy | BIT(lane));
 	ranks_set_depth(r, r->limit);
+}
+
+/* A request of a lane comes.  Beside light ones the rank's others still show their throughput. */
+static __always_inline void ranks_come(struct ranks *ranks, unsigned int lane)
+{
+	if (ranks->full < RANKS_LANES && ranks_other(lane) < ranks->full)
+		ranks_not_full(ranks);
+	if (!(ranks->busy & BIT(lane)))
+		ranks_set_busy(ranks, lane);
 }
 
 static void ranks_enqueue(struct ranks *ranks, struct request *rq, unsigned int lane)
@@ -552,10 +555,9 @@ static void ranks_note_urgent(struct request *rq)
 		ranks_put(rq, ranks_lane_of(rank_of_ioprio(sluice_rq_ioprio(rq))), RANKS_OUTSIDE);
 }
 
-/* Takes a request off its FIFO and out of the merge look-ups; the caller sets its state. */
-static void ranks_unlink(struct ranks *ranks, struct request *rq)
+/* Takes a request off its lane and out of the merge look-ups; the caller sets its state. */
+static __always_inline void ranks_unlink(struct ranks *ranks, struct request *rq, unsigned int lane)
 {
-	unsigned int lane = ranks_rq_lane(rq);
 	struct ranks_lane *r = &ranks->lane[lane];
 
 	lockdep_assert_held(&ranks->lock);
@@ -592,7 +594,7 @@ static struct request *ranks_take(struct ranks *ranks, unsigned int lane, enum r
 		ranks->lane[lane - 1].ahead = 0;
 	else
 		r->ahead += ranks_bytes(rq);
-	ranks_unlink(ranks, rq);
+	ranks_unlink(ranks, rq, lane);
 	ranks_put(rq, lane, state);
 	atomic_inc(&r->issued);
 	return rq;
@@ -941,20 +943,25 @@ static enum hrtimer_restart ranks_timer(struct hrtimer *timer)
  */
 void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	struct ranks *ranks = data->q->elevator->elevator_data;
-	unsigned long higher = READ_ONCE(ranks->busy), active = 0;
+	if (!rq_blocks_others(opf))
+		ranks_limit_rank(data->q->elevator->elevator_data, data,
+				 rank_of_ioprio(get_current_ioprio()));
+}
+EXPORT_SYMBOL_GPL(ranks_limit_depth);
+
+/* @higher: the busy lanes above the task's. */
+void ranks_limit_below(struct ranks *ranks, struct blk_mq_alloc_data *data, unsigned long higher)
+{
+	unsigned long active = 0;
 	unsigned int i;
 
-	higher &= BIT(ranks_lane_of(rank_of_ioprio(get_current_ioprio()) | RANKS_LIGHT)) - 1;
-	if (!higher || rq_blocks_others(opf))
-		return;
 	for_each_set_bit(i, &higher, RANKS_LANES)
 		if (ranks_active(&ranks->lane[i], RANKS_RESERVE_JIFFIES))
 			active |= BIT(i);
 	if (active)
 		sluice_limit_tags(data, sluice_nr_tags(data) >> hweight_long(ranks_mask(active)));
 }
-EXPORT_SYMBOL_GPL(ranks_limit_depth);
+EXPORT_SYMBOL_GPL(ranks_limit_below);
 
 void ranks_prepare_request(struct request *rq)
 {
@@ -1024,7 +1031,7 @@ void ranks_requests_merged(struct request_queue *q, struct request *req, struct 
 	if (ranks_get_state(next) != RANKS_QUEUED)
 		return;
 	rq_inherit_place(req, next);
-	ranks_unlink(ranks, next);
+	ranks_unlink(ranks, next, ranks_rq_lane(next));
 	ranks_set_outside(next);
 }
 EXPORT_SYMBOL_GPL(ranks_requests_merged);
@@ -1099,7 +1106,7 @@ static struct request *ranks_take_top(struct ranks *ranks, unsigned int top)
 }
 
 /* Several ranks had requests lately: the higher goes, a turn goes, or nothing. */
-static struct request *ranks_dispatch_competing(struct ranks *ranks)
+static noinline struct request *ranks_dispatch_competing(struct ranks *ranks)
 {
 	unsigned int top = ranks_first(ranks);
 	unsigned long lower = ranks_below(ranks->waiting, top);
@@ -1133,7 +1140,7 @@ static bool ranks_unrivalled(const struct ranks *ranks)
 }
 
 /* What goes before all ranks is inside the device too; a request that comes again still is. */
-static struct request *ranks_take_urgent(struct ranks *ranks)
+static noinline struct request *ranks_take_urgent(struct ranks *ranks)
 {
 	struct request *rq = rq_take_first(&ranks->urgent);
 	unsigned int lane = ranks_rq_lane(rq);
@@ -1182,9 +1189,10 @@ EXPORT_SYMBOL_GPL(ranks_dispatch_request);
 /* Whether a lane's completion tells something of a cost or a limit; with or without the lock. */
 static bool ranks_tells(const struct ranks *ranks, unsigned int lane)
 {
-	unsigned int full = READ_ONCE(ranks->full);
+	unsigned int full = READ_ONCE(ranks->full), trial = READ_ONCE(ranks->trial);
 
-	return lane == full || ranks_other(lane) == full || lane == READ_ONCE(ranks->trial);
+	return min(full, trial) < RANKS_LANES &&
+	       (lane == full || ranks_other(lane) == full || lane == trial);
 }
 
 /* By how many completions a depth is judged. */
@@ -1234,30 +1242,22 @@ static void ranks_learn_at_limit(struct ranks *ranks, unsigned int lane, unsigne
 }
 
 /* Without the lock: no turn asks for completions before its own start. */
-static void ranks_note_done(struct ranks *ranks)
+static noinline void ranks_note_done(struct ranks *ranks)
 {
-	u64 now;
+	u64 now = ktime_get_ns();
 
-	if (!READ_ONCE(ranks->turn.issued))
-		return;
-	now = ktime_get_ns();
 	if (now > READ_ONCE(ranks->last_done_ns))
 		WRITE_ONCE(ranks->last_done_ns, now);
 }
 
-/* A request left the device while ranks compete; @last: it was its rank's last. */
-static void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_state state,
-			  bool last)
+/* A request left the device that is of a turn, or whose end tells or opens something. */
+static noinline void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_state state)
 {
 	unsigned int lane = ranks_rq_lane(rq);
 	unsigned long flags;
 	bool run = false;
 	u64 now;
 
-	if (state != RANKS_TURN && !(last && READ_ONCE(ranks->held)) && !ranks_tells(ranks, lane)) {
-		ranks_note_done(ranks);
-		return;
-	}
 	spin_lock_irqsave(&ranks->lock, flags);
 	now = ktime_get_ns();
 	if (state == RANKS_TURN && ranks->rotating)
@@ -1277,7 +1277,7 @@ static void ranks_account(struct ranks *ranks, struct request *rq, enum ranks_st
 }
 
 /* The last one of a rank that went before all ranks is done: what is held may go. */
-static void ranks_passed(struct ranks *ranks)
+static noinline void ranks_passed(struct ranks *ranks)
 {
 	unsigned long flags;
 	bool run;
@@ -1310,8 +1310,13 @@ void ranks_finish_request(struct request *rq)
 		return;
 	}
 	last = atomic_dec_and_test(&r->issued);
-	if (state == RANKS_TURN || ranks_competing(ranks))
-		ranks_account(ranks, rq, state, last);
+	if (state == RANKS_TURN)
+		ranks_account(ranks, rq, state);
+	else if (ranks_competing(ranks) &&
+		 ((last && READ_ONCE(ranks->held)) || ranks_tells(ranks, ranks_rq_lane(rq))))
+		ranks_account(ranks, rq, state);
+	else if (READ_ONCE(ranks->turn.issued))
+		ranks_note_done(ranks);
 	ranks_set_outside(rq);
 }
 EXPORT_SYMBOL_GPL(ranks_finish_request);

@@ -247,6 +247,24 @@ static inline void ranks_set_note(struct request *rq, u64 note)
 
 /* Operations of an elevator; see above. */
 void ranks_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void ranks_limit_below(struct ranks *ranks, struct blk_mq_alloc_data *data, unsigned long higher);
+
+/* The lanes above a rank that may limit its tags. */
+static inline unsigned long ranks_limits(const struct ranks *ranks, unsigned int rank)
+{
+	return READ_ONCE(ranks->busy) & (BIT(ranks_lane_of(rank | RANKS_LIGHT)) - 1);
+}
+
+/* The same as ranks_limit_depth() for a rank, of an operation that other tasks don't wait for. */
+static inline void ranks_limit_rank(struct ranks *ranks, struct blk_mq_alloc_data *data,
+				    unsigned int rank)
+{
+	unsigned long higher = ranks_limits(ranks, rank);
+
+	if (higher)
+		ranks_limit_below(ranks, data, higher);
+}
+
 void ranks_prepare_request(struct request *rq);
 bool ranks_allow_merge(struct request_queue *q, struct request *rq, struct bio *bio);
 bool ranks_bio_merge(struct request_queue *q, struct bio *bio, unsigned int nr_segs);
