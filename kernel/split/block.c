@@ -17,24 +17,17 @@
 /* Flags, an enum split_use, and what it cost when the device got it, in 256 normalised bytes. */
 #define SPLIT_TRACED BIT(0) /* its pages have said what they know */
 #define SPLIT_CHARGED BIT(1)
-#define SPLIT_OWN BIT(2) /* it is of the task that got it, which works for itself */
 #define SPLIT_INSIDE BIT(3) /* the device has it, or the driver gave it back */
 #define SPLIT_USE_SHIFT 4
 #define SPLIT_USE_MASK 3U
 #define SPLIT_PRICE_SHIFT 8
 #define SPLIT_PRICE_MAX ((1U << 24) - 1)
-#define SPLIT_TAG_SHIFT 32
 
 static_assert(sizeof(void *) == sizeof(u64) && SPLIT_USES - 1 <= SPLIT_USE_MASK);
 
 static unsigned long split_bits_of(const struct request *rq)
 {
 	return (unsigned long)rq->elv.priv[0];
-}
-
-static u32 split_tag(const struct request *rq)
-{
-	return split_bits_of(rq) >> SPLIT_TAG_SHIFT;
 }
 
 /*
@@ -89,16 +82,27 @@ void split_prepare(struct request *rq)
 }
 EXPORT_SYMBOL_GPL(split_prepare);
 
-void split_finish(struct request *rq)
+void split_finish_on(struct split_device *device, struct request *rq)
 {
-	u32 tag = split_tag(rq);
+	u32 tag = split_request_tag(rq);
 
 	if (split_bits_of(rq) & SPLIT_INSIDE)
-		split_costs_done(rq->q, (u32)split_bits_of(rq) >> SPLIT_PRICE_SHIFT);
+		split_costs_done(device, (u32)split_bits_of(rq) >> SPLIT_PRICE_SHIFT);
 	/* The request holds it. */
 	if (unlikely(!split_is_account(tag) ||
 		     !atomic_add_unless(rcu_dereference_raw(split_accounts[tag])->held, -1, 1)))
 		causes_put(split_causes, tag);
+}
+EXPORT_SYMBOL_GPL(split_finish_on);
+
+void split_finish(struct request *rq)
+{
+	struct split_device *device;
+
+	rcu_read_lock();
+	device = split_find(rq->q);
+	split_finish_on(device, rq);
+	rcu_read_unlock();
 }
 EXPORT_SYMBOL_GPL(split_finish);
 
@@ -244,16 +248,16 @@ static void split_trace_request(struct request *rq)
 	u32 tag;
 
 	if (split_log_tag_of_bio(rq->bio, rq->cmd_flags, &tag)) {
-		causes_put(split_causes, split_tag(rq));
+		causes_put(split_causes, split_request_tag(rq));
 		split_set(rq, tag, SPLIT_LOG, SPLIT_TRACED);
 		return;
 	}
-	split_trace_begin(&trace, rq->bio, split_tag(rq), split_use_of(rq) == SPLIT_LOG);
+	split_trace_begin(&trace, rq->bio, split_request_tag(rq), split_use_of(rq) == SPLIT_LOG);
 	rq_for_each_bvec(segment, rq, iter)
 		split_trace_segment(&trace, &segment);
 	tag = split_trace_end(&trace);
 	split_trace_settle(&trace);
-	causes_put(split_causes, split_tag(rq));
+	causes_put(split_causes, split_request_tag(rq));
 	split_set(rq, tag, trace.use, SPLIT_TRACED);
 }
 
@@ -265,7 +269,7 @@ static noinline void split_trace_below(struct split_device *device, struct reque
 	struct bio *bio;
 	u32 tag;
 
-	split_trace_begin(&trace, rq->bio, split_tag(rq), false);
+	split_trace_begin(&trace, rq->bio, split_request_tag(rq), false);
 	trace.use = SPLIT_READS;
 	for (bio = rq->bio; bio; bio = bio->bi_next) {
 		if (!split_ticket_tag_of(bio, &use, &tag)) {
@@ -278,7 +282,7 @@ static noinline void split_trace_below(struct split_device *device, struct reque
 		split_ticket_take(device, bio);
 	}
 	tag = split_trace_end(&trace);
-	causes_put(split_causes, split_tag(rq));
+	causes_put(split_causes, split_request_tag(rq));
 	split_set(rq, tag, trace.use, SPLIT_TRACED);
 }
 
@@ -294,7 +298,7 @@ static bool split_is_layers(const struct bio *bio, u32 tag)
 static void split_trace_layers(struct request *rq)
 {
 	causes_get(split_causes, SPLIT_LAYERS);
-	causes_put(split_causes, split_tag(rq));
+	causes_put(split_causes, split_request_tag(rq));
 	split_set(rq, SPLIT_LAYERS, split_use_of(rq), SPLIT_TRACED);
 }
 
@@ -326,15 +330,14 @@ void split_insert_known(struct split_device *device, struct request *rq)
 	} else {
 		if (op_is_write(req_op(rq)))
 			split_trace_request(rq);
-		if (READ_ONCE(device->below) && split_is_layers(rq->bio, split_tag(rq)))
+		if (READ_ONCE(device->below) && split_is_layers(rq->bio, split_request_tag(rq)))
 			split_trace_layers(rq);
 	}
 	rcu_read_unlock();
 }
 EXPORT_SYMBOL_GPL(split_insert_known);
 
-/* Of several causes the one with the largest part. */
-static noinline u32 split_heaviest(u32 tag)
+u32 split_heaviest(u32 tag)
 {
 	u32 account = 0, weight = 0;
 	unsigned int count;
@@ -348,14 +351,14 @@ static noinline u32 split_heaviest(u32 tag)
 	}
 	return account;
 }
+EXPORT_SYMBOL_GPL(split_heaviest);
 
 struct split_account *split_request_account(struct request *rq)
 {
-	u32 tag = split_is_known(rq) ? split_tag(rq) : 0;
-	u32 id = likely(split_is_account(tag)) ? tag : split_heaviest(tag);
+	u32 id = split_request_id(rq);
 	struct split_account *account = split_account_of_id(id);
 
-	if (id && split_bits_of(rq) & SPLIT_OWN && !op_is_write(req_op(rq)))
+	if (id && split_is_own_read(rq))
 		WRITE_ONCE(account->ioprio, req_get_ioprio(rq));
 	return account;
 }
@@ -377,10 +380,19 @@ bool split_is_log(const struct request *rq)
 }
 EXPORT_SYMBOL_GPL(split_is_log);
 
-static u64 split_cost(struct split_device *device, struct request *rq)
+/* Notes what a request costs while the device has it.  Return: the same in 256 normalised bytes. */
+static __always_inline u32 split_set_price(struct request *rq, u64 cost)
+{
+	unsigned long price = min_t(u64, cost >> SPLIT_PRICE_SHIFT, SPLIT_PRICE_MAX);
+
+	rq->elv.priv[0] = (void *)(split_bits_of(rq) | SPLIT_INSIDE | price << SPLIT_PRICE_SHIFT);
+	return price;
+}
+
+/* What a request costs that the device is given. */
+static noinline u64 split_cost(struct split_device *device, struct request *rq)
 {
 	struct cost_terms terms;
-	unsigned long price;
 	u64 cost;
 	struct cost_io io = {
 		.at = blk_rq_pos(rq) << SECTOR_SHIFT,
@@ -390,39 +402,29 @@ static u64 split_cost(struct split_device *device, struct request *rq)
 	};
 
 	cost = cost_request(split_model(device), &device->head, &io, &terms);
-	price = min_t(u64, cost >> SPLIT_PRICE_SHIFT, SPLIT_PRICE_MAX);
-	rq->elv.priv[0] = (void *)(split_bits_of(rq) | SPLIT_INSIDE | price << SPLIT_PRICE_SHIFT);
-	split_costs_given(device, &terms, price);
+	split_costs_given(device, &terms, split_set_price(rq, cost));
 	return cost;
 }
 
 /* Under RCU. */
-static noinline void split_charge(struct split_device *device, struct request *rq)
+static noinline void split_charge_all(struct split_device *device, u32 tag, u64 cost)
 {
 	const struct causes_member *member;
-	u64 cost = split_cost(device, rq);
 	struct causes_split costs;
-	u32 tag = split_tag(rq);
 	unsigned int count;
 
-	if (device->ops->demand && split_use_of(rq) == SPLIT_LOG)
-		cost = split_cost_of_log(device, split_bytes(rq), cost);
-	if (likely(split_is_account(tag))) {
-		device->ops->charge(device->data, split_account_of_id(tag), cost);
-		return;
-	}
 	member = causes_members(split_causes, tag, &count);
 	for (causes_split_begin(&costs, cost, member, count); count--; member++)
 		device->ops->charge(device->data, split_account_of_id(member->account),
 				    causes_part(&costs, member->weight));
 }
 
-/* The policy's lock keeps the processor, which is as good as RCU. */
-void split_dispatch(struct split_device *device, struct request *rq)
+static noinline void split_dispatch_any(struct split_device *device, struct request *rq)
 {
 	unsigned long state = split_bits_of(rq);
-	u32 tag = split_tag(rq), bytes = split_bytes(rq);
+	u32 tag = split_request_tag(rq), bytes = split_bytes(rq);
 	enum split_use use = split_use_of(rq);
+	u64 cost;
 
 	if (!split_is_known(rq) || (state & SPLIT_CHARGED))
 		return;
@@ -430,8 +432,42 @@ void split_dispatch(struct split_device *device, struct request *rq)
 	if (unlikely(!split_is_account(tag) ||
 		     !split_note_account(device, split_account_of_id(tag), bytes, use)))
 		split_note(device, tag, bytes, use);
-	if (device->ops->charge)
-		split_charge(device, rq);
+	if (!device->ops->charge)
+		return;
+	cost = split_cost(device, rq);
+	if (use == SPLIT_LOG && device->ops->demand)
+		cost = split_cost_of_log(device, bytes, cost);
+	if (likely(split_is_account(tag)))
+		device->ops->charge(device->data, split_account_of_id(tag), cost);
+	else
+		split_charge_all(device, tag, cost);
+}
+
+/*
+ * The policy's lock keeps the processor, which is as good as RCU.  A read of flash of which nothing
+ * is learned takes few instructions.
+ */
+void split_dispatch(struct split_device *device, struct request *rq)
+{
+	const blk_opf_t plain = REQ_OP_MASK | REQ_PREFLUSH | REQ_FUA;
+	u32 tag = split_request_tag(rq);
+	struct split_account *account;
+	u64 cost;
+
+	if (!split_rests(device) || (rq->cmd_flags & plain) != REQ_OP_READ || !split_is_known(rq) ||
+	    split_bits_of(rq) & SPLIT_CHARGED || !split_is_account(tag)) {
+		split_dispatch_any(device, rq);
+		return;
+	}
+	account = split_account_of_id(tag);
+	if (!split_note_account(device, account, blk_rq_bytes(rq), SPLIT_READS)) {
+		split_dispatch_any(device, rq);
+		return;
+	}
+	cost = cost_flash_read(split_model(device), blk_rq_bytes(rq));
+	rq->elv.priv[0] = (void *)(split_bits_of(rq) | SPLIT_CHARGED);
+	atomic64_add(SPLIT_INSIDE_ONE + split_set_price(rq, cost), &device->inside);
+	device->ops->charge(device->data, account, cost);
 }
 EXPORT_SYMBOL_GPL(split_dispatch);
 
@@ -449,7 +485,7 @@ bool split_allow_merge(struct request_queue *q, struct request *rq, struct bio *
 	tag = split_tag_of_task(&journal);
 	rcu_read_unlock();
 	causes_put(split_causes, tag);
-	return split_tag(rq) == tag;
+	return split_request_tag(rq) == tag;
 }
 EXPORT_SYMBOL_GPL(split_allow_merge);
 

@@ -189,6 +189,12 @@ struct cost_device cost_class_default(enum cost_kind kind, u64 capacity);
 int cost_init(struct cost_model *model, const struct cost_device *device);
 
 u64 cost_ns(const struct cost_model *model, u64 cost);
+/* What a request without a flush costs that reads so many bytes from flash. */
+static inline u64 cost_flash_read(const struct cost_model *model, u32 bytes)
+{
+	return READ_ONCE(model->command[COST_READ]) + bytes;
+}
+
 u64 cost_estimate(const struct cost_model *model, struct cost_cursor *file, u64 at, u32 bytes);
 u64 cost_request(const struct cost_model *model, struct cost_cursor *head, const struct cost_io *io,
 		 struct cost_terms *terms);

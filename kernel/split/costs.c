@@ -172,6 +172,7 @@ void split_costs_init(struct split_device *device, struct request_queue *q)
 {
 	spin_lock_init(&device->costs_lock);
 	device->learns = true;
+	device->rests = jiffies;
 	device->looked = device->costs;
 	learn_init(&device->learn, &device->costs, split_costs_depth(q));
 }
@@ -200,6 +201,7 @@ ssize_t split_costs_store(struct split_device *device, const char *page, size_t 
 	if (!err && named) {
 		device->learns = learns > 0;
 		learn_init(&device->learn, &costs, split_costs_depth(device->q));
+		WRITE_ONCE(device->rests, jiffies);
 	}
 	spin_unlock_irq(&device->costs_lock);
 	return err ?: count;
@@ -214,42 +216,36 @@ EXPORT_SYMBOL_GPL(split_costs_store);
  */
 void split_costs_given(struct split_device *device, const struct cost_terms *terms, u32 price)
 {
-	u64 before = atomic64_add_return(price, &device->inside_price) - price;
-	int inside = atomic_inc_return(&device->inside) - 1;
+	u64 before = atomic64_fetch_add(SPLIT_INSIDE_ONE + price, &device->inside);
+	unsigned int inside = before / SPLIT_INSIDE_ONE;
 	u64 now = ktime_get_ns(), done = READ_ONCE(device->done_ns), before_ns;
 
 	lockdep_assert_irqs_disabled();
+	if (split_rests(device) && terms->of[COST_READ_BYTES])
+		return;
 	spin_lock(&device->costs_lock);
 	/* If the last one's end on another CPU isn't seen yet, the device wasn't idle for long. */
 	if (!inside && done > device->given_ns && done < now)
 		learn_idle(&device->learn, now - done);
 	device->given_ns = now;
-	before_ns = split_cost_ns(device, before << 8);
+	before_ns = split_cost_ns(device, before % SPLIT_INSIDE_ONE << 8);
 	if (device->learns && learn_request(&device->learn, terms, inside, before_ns, now))
 		split_costs_learned(device);
+	WRITE_ONCE(device->rests, jiffies + nsecs_to_jiffies(device->learn.rest_ns));
+	device->learn.rest_ns = 0;
 	spin_unlock(&device->costs_lock);
 }
 
 /**
- * split_costs_done() - a device has done a request
- * @q: its queue
- * @price: what split_costs_given() was told
+ * split_costs_look() - a device is about to have done a request
+ * @device: the device
  *
- * In any context.
+ * In any context.  If it is the last one, the device has nothing to do from now on.
  */
-void split_costs_done(struct request_queue *q, u32 price)
+void split_costs_look(struct split_device *device)
 {
-	struct split_device *device;
-
-	rcu_read_lock();
-	device = split_find(q);
-	if (!WARN_ON_ONCE(!device)) {
-		atomic64_sub(price, &device->inside_price);
-		if (atomic_read(&device->inside) == 1)
-			WRITE_ONCE(device->done_ns, ktime_get_ns());
-		atomic_dec(&device->inside);
-	}
-	rcu_read_unlock();
+	if (split_inside_count(device) == 1)
+		WRITE_ONCE(device->done_ns, ktime_get_ns());
 }
 
 /**
@@ -268,7 +264,7 @@ void split_costs_flush(struct split_device *device, enum split_flush what)
 		learn_flush(&device->learn, ktime_get_ns());
 	else if (what == SPLIT_FLUSH_BEGINS_ANEW)
 		learn_unflushed(&device->learn, ktime_get_ns());
-	else if (learn_flushed(&device->learn, atomic_read(&device->inside), ktime_get_ns()) &&
+	else if (learn_flushed(&device->learn, split_inside_count(device), ktime_get_ns()) &&
 		 device->learns)
 		split_costs_learned(device);
 	spin_unlock_irqrestore(&device->costs_lock, flags);
@@ -284,5 +280,5 @@ void split_costs_line(struct split_device *device, struct seq_file *m)
 	char text[SPLIT_COSTS_BYTES];
 
 	split_costs_text(device, text);
-	seq_printf(m, "%s %s inside=%d\n", device->disk, text, atomic_read(&device->inside));
+	seq_printf(m, "%s %s inside=%u\n", device->disk, text, split_inside_count(device));
 }

@@ -53,9 +53,11 @@ struct split_ledger {
  *	    in use, earlier ones are only read, at each gate
  * @dropped: calls that were held and left otherwise
  * @any_writeback: a held call starts writeback of other files than its own
- * @inside: requests that it has; this, @inside_price and @done_ns are written at each one's end
- * @inside_price: what these cost when they were given, in 256 normalised bytes
- * @done_ns: when the last of them was done
+ * @inside: requests that it has, in SPLIT_INSIDE_ONE, and what these cost when they were given, in
+ *	    256 normalised bytes; this and @done_ns are written at each one's end
+ * @done_ns: when the last of them was done; unless reads need not be told
+ * @rests: until then reads need not be told to @learn, in jiffies; written with @costs_lock, and
+ *	   read without it
  * @costs_lock: guards what follows, to @given_ns, and changes of @model; taken under a policy's
  *		lock, and none is taken under it
  * @learns: what its I/O costs is learned
@@ -84,9 +86,9 @@ struct split_device {
 	atomic_t let_go ____cacheline_aligned_in_smp;
 	atomic_t dropped;
 	atomic_t any_writeback;
-	atomic_t inside ____cacheline_aligned_in_smp;
-	atomic64_t inside_price;
+	atomic64_t inside ____cacheline_aligned_in_smp;
 	u64 done_ns;
+	unsigned long rests;
 	spinlock_t costs_lock ____cacheline_aligned_in_smp; /* guards what follows, to given_ns */
 	bool learns;
 	struct cost_device costs;
@@ -133,9 +135,32 @@ static __always_inline bool split_note_account(struct split_device *device,
 	return true;
 }
 
+#define SPLIT_INSIDE_ONE BIT_ULL(40)
+
+/* How many requests a device has. */
+static inline unsigned int split_inside_count(const struct split_device *device)
+{
+	return atomic64_read(&device->inside) / SPLIT_INSIDE_ONE;
+}
+
+/* Whether reads need not be told to what learns. */
+static __always_inline bool split_rests(const struct split_device *device)
+{
+	return time_before(jiffies, READ_ONCE(device->rests));
+}
+
+void split_costs_look(struct split_device *device);
+
+/* A device has done a request, as split_costs_given() was told.  In any context, under RCU. */
+static __always_inline void split_costs_done(struct split_device *device, u32 price)
+{
+	if (!split_rests(device))
+		split_costs_look(device);
+	atomic64_sub(SPLIT_INSIDE_ONE + price, &device->inside);
+}
+
 void split_costs_init(struct split_device *device, struct request_queue *q);
 void split_costs_given(struct split_device *device, const struct cost_terms *terms, u32 price);
-void split_costs_done(struct request_queue *q, u32 price);
 void split_costs_flush(struct split_device *device, enum split_flush what);
 void split_costs_line(struct split_device *device, struct seq_file *m);
 struct split_device *split_device_alloc(struct request_queue *q, const struct split_ops *ops,

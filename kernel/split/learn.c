@@ -46,6 +46,10 @@
 #define LEARN_FED_OF 4
 #define LEARN_FED (LEARN_FED_OF - 1)
 
+/* After a window of so many reads, and nothing else, of flash none need be told for so long. */
+#define LEARN_MANY 512U
+#define LEARN_REST_NS LEARN_NS_PER_S
+
 /* The unit of a price's weight, of the sum. */
 #define LEARN_WEIGHT 1024U
 
@@ -208,16 +212,16 @@ static bool learn_is_full(const struct learn *learn)
  * may have worked for up to @spent_ns.  It hasn't done what is inside at the end, and did what was
  * inside at the beginning: the window tells nothing if that is much, since an error of its prices
  * isn't one of the window's.
- * Return: whether a price changes.
+ * Return: what it is worth indeed.
  */
-static bool learn_correct(struct learn *learn, u64 sum, u64 busy_ns, u64 spent_ns, u64 inside_ns)
+static u64 learn_worth(const struct learn *learn, u64 sum, u64 busy_ns, u64 spent_ns, u64 inside_ns)
 {
 	bool full = learn_is_full(learn);
 	u64 flushes = max(learn_part(learn, &learn->terms, COST_FLUSHES), learn->flushed_ns);
 	u64 more = max(inside_ns, learn->inside_ns) - min(inside_ns, learn->inside_ns);
 
 	if (!sum || more > sum / 2 || (inside_ns < learn->inside_ns && more >= busy_ns))
-		return false;
+		return sum;
 	if (inside_ns > learn->inside_ns) {
 		busy_ns += more;
 		spent_ns += more;
@@ -226,12 +230,8 @@ static bool learn_correct(struct learn *learn, u64 sum, u64 busy_ns, u64 spent_n
 		spent_ns -= more;
 	}
 	if (sum + flushes < busy_ns && full)
-		learn_share_out(learn, &learn->terms, sum, busy_ns - flushes);
-	else if (sum > spent_ns && learn_may_fall(learn, sum))
-		learn_share_out(learn, &learn->terms, sum, spent_ns);
-	else
-		return false;
-	return true;
+		return busy_ns - flushes;
+	return sum > spent_ns && learn_may_fall(learn, sum) ? spent_ns : sum;
 }
 
 /* A flush that is going on counts for the window up to now. */
@@ -266,7 +266,7 @@ static void learn_add(struct cost_terms *to, const struct cost_terms *terms)
 static bool learn_look(struct learn *learn, u64 inside_ns, u64 now_ns)
 {
 	u64 passed = now_ns - learn->began_ns, busy = passed - min(learn->idle_ns, passed);
-	u64 sum = learn_sum(learn, &learn->terms), spent = busy;
+	u64 sum = learn_sum(learn, &learn->terms), spent = busy, worth;
 	bool works = learn->idle_ns * LEARN_LITTLE <= passed;
 	bool fed = sum * LEARN_FED_OF >= passed * LEARN_FED;
 
@@ -278,7 +278,13 @@ static bool learn_look(struct learn *learn, u64 inside_ns, u64 now_ns)
 		learn->known |= works && learn->wrote_ns >= LEARN_CACHE_NS;
 		spent = works || learn->known ? passed : max(busy, sum / LEARN_FAR);
 	}
-	return learn_correct(learn, sum, busy, spent, inside_ns);
+	worth = learn_worth(learn, sum, busy, spent, inside_ns);
+	if (worth != sum)
+		learn_share_out(learn, &learn->terms, sum, worth);
+	if (learn->kind == COST_FLASH && learn->requests >= LEARN_MANY && !learn->writes &&
+	    max(sum, worth) - min(sum, worth) <= sum / LEARN_LITTLE)
+		learn->rest_ns = LEARN_REST_NS;
+	return worth != sum;
 }
 
 /**
@@ -291,7 +297,8 @@ static bool learn_look(struct learn *learn, u64 inside_ns, u64 now_ns)
  *
  * One without data, as a discard, has no price: a window with it tells nothing.
  *
- * Return: whether a price has changed.
+ * Return: whether a price has changed.  If @learn->rest_ns becomes another number than 0, no read
+ * need be told for so long, or until something else is.
  */
 bool learn_request(struct learn *learn, const struct cost_terms *terms, unsigned int inside,
 		   u64 inside_ns, u64 now_ns)
@@ -309,6 +316,7 @@ bool learn_request(struct learn *learn, const struct cost_terms *terms, unsigned
 		if (passed < LEARN_WINDOW_MOST_NS && !learn->voided)
 			changed = learn_look(learn, inside_ns, now_ns);
 		learn_begin(learn, inside_ns, now_ns);
+		learn->voided = learn->rest_ns;
 	}
 	learn_add(&learn->terms, terms);
 	learn->requests++;

@@ -21,6 +21,9 @@
  * A flush that had little to write shows its own price, another one that the writes before it are
  * dearer.
  *
+ * On a fast drive this takes many instructions, compared with those that order a read.  So after a
+ * window of reads that the prices suited, no read need be told for a while.
+ *
  * Locking: the caller's.  Nothing here sleeps or allocates.
  */
 #ifndef SPLIT_LEARN_H
@@ -42,6 +45,7 @@
  * @inside_ns: what was inside when the window began
  * @flushed_ns: for how long it flushed its cache
  * @voided: the window tells nothing
+ * @rest_ns: for so long reads need not be told
  * @wrote_ns: for how long it was constantly busy, or was given as much as it can do by the prices,
  *	      and not only reads
  * @known: it was constantly busy with writes for long enough, at some time
@@ -66,6 +70,7 @@ struct learn {
 	u64 inside_ns;
 	u64 flushed_ns;
 	bool voided;
+	u64 rest_ns;
 	u64 wrote_ns;
 	bool known;
 	struct cost_terms unflushed;

@@ -603,6 +603,39 @@ bool split_is_below(const struct split_device *device);
  */
 bool split_works_for_all(const struct split_device *device);
 
+/* In rq->elv.priv[0], below the tag: it is of the task that got it, which works for itself. */
+#define SPLIT_OWN BIT(2)
+#define SPLIT_TAG_SHIFT 32
+
+/* Of a tag of several accounts, the id of the one with the largest part. */
+u32 split_heaviest(u32 tag);
+
+/* Of a request that split_prepare() has seen. */
+static inline u32 split_request_tag(const struct request *rq)
+{
+	return (unsigned long)rq->elv.priv[0] >> SPLIT_TAG_SHIFT;
+}
+
+/**
+ * split_request_id() - the id of split_request_account()
+ * @rq: as there
+ *
+ * Under RCU or a lock that keeps the request.
+ */
+static inline u32 split_request_id(const struct request *rq)
+{
+	u32 tag = rq->rq_flags & SLUICE_RQF_SCHED ? split_request_tag(rq) : 0;
+
+	return likely(tag < SPLIT_ACCOUNTS) ? tag : split_heaviest(tag);
+}
+
+/* Whether a request is a read that a task does for itself, with its account's I/O priority. */
+static inline bool split_is_own_read(const struct request *rq)
+{
+	return req_op(rq) == REQ_OP_READ && rq->rq_flags & SLUICE_RQF_SCHED &&
+	       (unsigned long)rq->elv.priv[0] & SPLIT_OWN;
+}
+
 /**
  * split_request_account() - the account that a request is for, or most of it
  * @rq: between split_insert() and split_finish()
@@ -642,6 +675,13 @@ void split_dispatch(struct split_device *device, struct request *rq);
  * @rq: the request
  */
 void split_finish(struct request *rq);
+
+/**
+ * split_finish_on() - the same, where the device is known
+ * @device: what split_attach() returned
+ * @rq: the request
+ */
+void split_finish_on(struct split_device *device, struct request *rq);
 
 /**
  * split_allow_merge() - elevator operation allow_merge

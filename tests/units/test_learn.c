@@ -69,6 +69,10 @@ struct drive {
 	unsigned int frees;
 	u64 price[DEPTH_MAX];
 	u64 inside;
+	u64 rests;
+	unsigned int given;
+	unsigned int told;
+	unsigned int rested;
 	struct model_cmd *commit;
 	u64 now;
 	u64 cost;
@@ -92,6 +96,23 @@ static void drive_init(struct drive *drive, const char *name, struct cost_device
 	learn_init(&drive->learn, &drive->device, DEPTH_MAX);
 }
 
+/* Tells what learns of a request, unless it is a read that need not be told. */
+static void tell(struct drive *drive, const struct cost_terms *terms)
+{
+	drive->given++;
+	if (drive->now < drive->rests && !terms->of[COST_WRITE_BYTES])
+		return;
+	drive->told++;
+	if (learn_request(&drive->learn, terms, DEPTH_MAX - 1 - drive->frees, drive->inside,
+			  drive->now)) {
+		learn_costs(&drive->learn, &drive->device);
+		CHECK(!cost_init(&drive->costs, &drive->device), "out of range");
+	}
+	drive->rested += !!drive->learn.rest_ns;
+	drive->rests = drive->now + drive->learn.rest_ns;
+	drive->learn.rest_ns = 0;
+}
+
 static struct model_cmd *submit(struct drive *drive, const struct load *load)
 {
 	struct model_cmd *cmd = drive->free[--drive->frees];
@@ -109,11 +130,8 @@ static struct model_cmd *submit(struct drive *drive, const struct load *load)
 	price = cost_ns(&drive->costs, cost_request(&drive->costs, &drive->head, &io, &terms));
 	drive->cost += price;
 	drive->head.end = io.at + io.bytes;
-	if (!drive->done && learn_request(&drive->learn, &terms, DEPTH_MAX - 1 - drive->frees,
-					  drive->inside, drive->now)) {
-		learn_costs(&drive->learn, &drive->device);
-		CHECK(!cost_init(&drive->costs, &drive->device), "out of range");
-	}
+	if (!drive->done)
+		tell(drive, &terms);
 	drive->price[cmd - drive->cmd] = price;
 	drive->inside += price;
 	cmd->lba = io.at / 512;
@@ -617,6 +635,69 @@ static void test_learning_begins_with_what_it_was_given(void)
 	check_begins(cost_class_default(COST_ROTATING, GIB));
 }
 
+/* Does a load for a second, with prices learned for five.  Return: per cent of requests told. */
+static u64 told(const char *name, enum cost_kind kind, const struct load *load)
+{
+	struct drive drive;
+
+	drive_init(&drive, name, off(kind, 10, 1));
+	run(&drive, load, 5 * NS_PER_S);
+	drive.given = 0;
+	drive.told = 0;
+	run(&drive, load, NS_PER_S);
+	model_exit(&drive.model);
+	return (u64)drive.told * 100 / drive.given;
+}
+
+static void test_few_reads_of_a_fast_drive_are_told(void)
+{
+	const struct load deep = { 4096, true, COST_READ, 128, .think_ns = 0 };
+	struct load beside = random_reads;
+	u64 part = told("nvme", COST_FLASH, &deep);
+
+	beside.writes = 5;
+	CHECK(part < 10, "%llu %% of reads", part);
+	CHECK(told("ssd", COST_FLASH, &random_writes) == 100, "writes");
+	CHECK(told("hdd", COST_ROTATING, &random_reads) == 100, "a disk's reads");
+	part = told("ssd", COST_FLASH, &beside);
+	CHECK(part > 90, "%llu %% beside writes", part);
+}
+
+/* A window of writes, or with some, is followed by the next one. */
+static void test_there_is_no_rest_after_writes(void)
+{
+	const struct load writes = { 4096, true, COST_WRITE, 128, .think_ns = 0 };
+	const struct load mixed = { 4096, true, COST_READ, 128, .writes = 1 };
+	const struct load *loads[] = { &writes, &mixed };
+	struct drive drive;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(loads); i++) {
+		drive_init(&drive, "nvme", cost_class_default(COST_FLASH, GIB));
+		run(&drive, loads[i], 5 * NS_PER_S);
+		CHECK(!drive.rested, "load %u: %u rests", i, drive.rested);
+		model_exit(&drive.model);
+	}
+}
+
+/* A drive becomes three times as slow while most of its reads are not told. */
+static void test_a_rest_ends(void)
+{
+	const struct load deep = { 4096, true, COST_READ, 128, .think_ns = 0 };
+	struct drive drive;
+	u64 got;
+
+	drive_init(&drive, "nvme", cost_class_default(COST_FLASH, GIB));
+	run(&drive, &deep, 5 * NS_PER_S);
+	drive.costs.command[COST_READ] /= 3;
+	drive.learn.price[COST_READS] /= 3;
+	run(&drive, &deep, 5 * NS_PER_S);
+	drive.done = true;
+	got = run(&drive, &deep, NS_PER_S);
+	CHECK(got >= 75 && got <= 125, "%llu %%", got);
+	model_exit(&drive.model);
+}
+
 static void test_a_discard_tells_nothing(void)
 {
 	struct cost_device device = cost_class_default(COST_FLASH, GIB), learned = device;
@@ -734,6 +815,9 @@ static const struct test tests[] = {
 	TEST(a_flush_with_much_to_write_is_roughly_of_the_writes),
 	TEST(flushes_that_overlap_tell_nothing),
 	TEST(learning_begins_with_what_it_was_given),
+	TEST(few_reads_of_a_fast_drive_are_told),
+	TEST(there_is_no_rest_after_writes),
+	TEST(a_rest_ends),
 	TEST(a_discard_tells_nothing),
 	TEST(what_is_inside_is_no_error_of_what_follows),
 	TEST(writes_are_at_least_a_256th_as_fast),
