@@ -135,6 +135,9 @@
 
 #define SLU_PART_SHIFT 24
 
+/* Use that is noted together, in normalised bytes: that of some small requests. */
+#define SLU_NOTED ((u64)SZ_64K)
+
 /* A light process's requests beyond this number of waiting ones are not light. */
 #define SLU_AHEAD 16U
 
@@ -208,6 +211,7 @@ struct slu_usage {
  * @active: that was within SLU_MEMORY_MS
  * @over_limit: it has as much dirty data as it may have
  * @usage: its recent use of the device
+ * @unnoted: use that @usage will have with its next one
  * @queued: its requests that wait by rank
  * @light: its @usage is less than its rank's @part; read without the lock
  * @expected: cost of its dirty data, normalised bytes
@@ -230,6 +234,7 @@ struct slu_client {
 	struct slu_usage usage;
 	unsigned int queued;
 	bool light;
+	u64 unnoted;
 	u64 expected;
 	struct guess guess;
 	u64 paid;
@@ -296,6 +301,9 @@ struct slu_rank {
  *	      without the lock
  * @flushing_since: jiffies when pieces began to wait for that
  * @mounted: a file system is on the disk itself
+ * @alone: a client that had no competitors with its last request; NULL: nothing is known, or there
+ *	   may be one since
+ * @alone_when: jiffies then
  * @light_ticks: ticks in a row with requests of light processes; below 0 after exclusive ticks that
  *		 these hardly used
  * @exclusive: balance of exclusive ticks, SLU_SHARED_TICKS for each one
@@ -304,8 +312,8 @@ struct slu_rank {
  * @exclusive_spent: no more exclusive ticks until @exclusive is 0 again
  * @max_sectors: of the queue's requests, while no ranks compete
  * @set_sectors: the queue's limit as it was last set here
- * @cost: charged by split_dispatch() so far
- * @writes_back: that request is of the page cache or the journal
+ * @cost: charged by split_dispatch() for the last request that went before all ranks, and since
+ * @writes_back: that request is being dispatched, and is of the page cache or the journal
  * @tick: reviews all that depends on time, while a client is known
  * @burst_ms: knob; 0: no limit; read and written without the lock
  */
@@ -327,6 +335,8 @@ struct slu_data {
 	bool flushing;
 	unsigned long flushing_since;
 	bool mounted;
+	const struct slu_client *alone;
+	unsigned long alone_when;
 	int light_ticks;
 	int exclusive;
 	int exclusive_ticks;
@@ -373,6 +383,7 @@ static void slu_set_rank(struct slu_data *sluice, struct slu_client *client, uns
 {
 	unsigned int rank = rank_of_ioprio(ioprio);
 
+	sluice->alone = NULL;
 	client->ioprio = ioprio;
 	sluice->rank[client->rank].expected -= client->expected;
 	sluice->rank[rank].expected += client->expected;
@@ -407,6 +418,7 @@ static noinline void slu_client_changed(struct slu_data *sluice, struct slu_clie
 		client->last = jiffies;
 		client->guess = (struct guess){ 0 };
 		client->usage.cost = 0;
+		client->unnoted = 0;
 		client->light = false;
 	}
 	slu_set_rank(sluice, client, ioprio);
@@ -446,14 +458,16 @@ static void slu_set_active(struct slu_data *sluice, struct slu_client *client, b
 static void slu_note_activity(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
+	unsigned long now = jiffies;
 
-	if (client == sluice->client)
+	sluice->alone = NULL;
+	if (client == sluice->client || (r->latest == client && r->last == now))
 		return;
 	if (r->latest != client)
 		r->other = r->last;
 	r->latest = client;
-	r->last = jiffies;
-	client->last = jiffies;
+	r->last = now;
+	client->last = now;
 	slu_set_active(sluice, client, true);
 }
 
@@ -464,6 +478,7 @@ static void slu_forget(struct slu_data *sluice, struct slu_client *client)
 	slu_set_over_limit(sluice, client, false);
 	slu_set_active(sluice, client, false);
 	/* Another account may get this place. */
+	sluice->alone = NULL;
 	if (r->latest == client) {
 		r->other = r->last;
 		r->latest = NULL;
@@ -537,17 +552,16 @@ static bool slu_used_less(struct slu_rank *r, struct slu_client *client, unsigne
 }
 
 /*
- * A client uses the device for @cost.  It is light no longer once it has used as much as the heavy
- * clients.  A client that comes from another rank may have used more than its rank.
+ * A client has used the device for what is unnoted.  It is light no longer once it has used as much
+ * as the heavy clients.  A client that comes from another rank may have used more than its rank.
  */
-static void slu_note_usage(struct slu_data *sluice, struct slu_client *client, u64 cost)
+static noinline void slu_note_usage(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
+	u64 cost = min_t(u64, client->unnoted, SZ_1G);
 	s64 part;
 
-	cost = min_t(u64, cost, SZ_1G);
-	if (!cost)
-		return;
+	client->unnoted = 0;
 	slu_decay(&client->usage);
 	slu_decay(&r->usage);
 	client->usage.cost += cost;
@@ -573,21 +587,21 @@ static bool slu_has_competitors(const struct slu_data *sluice, const struct slu_
 }
 
 /*
- * A client has a new request: update whether it is light.  It is, if it has few requests waiting
- * and used less than half of what the heavy clients used, until it has used as much as they.  On a
- * disk that seeks no client is light, because such a disk is much faster with many requests inside.
+ * A client has a new request beside others: update whether it is light.  It is, if it has few
+ * requests waiting and used less than half of what the heavy clients used, until it has used as
+ * much as they.  On a disk that seeks no client is light, because such a disk is much faster with
+ * many requests inside.
  *
  * Return: whether it is light.
  */
-static bool slu_update_light(struct slu_data *sluice, struct slu_client *client)
+static noinline bool slu_update_light(struct slu_data *sluice, struct slu_client *client)
 {
 	struct slu_rank *r = &sluice->rank[client->rank];
 	bool light;
 
 	if (client == sluice->client || sluice->ranks.rotating)
 		return false;
-	light = client->queued < SLU_AHEAD && slu_has_competitors(sluice, client) &&
-		slu_used_less(r, client, client->light ? 1 : 2);
+	light = client->queued < SLU_AHEAD && slu_used_less(r, client, client->light ? 1 : 2);
 	WRITE_ONCE(client->light, light);
 	if (light)
 		WRITE_ONCE(r->light, jiffies);
@@ -965,9 +979,11 @@ static void slu_charge(void *data, struct split_account *account, u64 cost)
 	struct slu_client *client = slu_client_of(sluice, account);
 
 	sluice->cost += cost;
-	slu_note_usage(sluice, client, cost);
+	client->unnoted += cost;
 	if (sluice->writes_back)
 		guess_charge(&client->guess, cost);
+	if (client->unnoted >= SLU_NOTED)
+		slu_note_usage(sluice, client);
 }
 
 /* Whether pieces wait for a write with flushes.  With or without the lock. */
@@ -977,15 +993,20 @@ static bool slu_is_flushing(const struct slu_data *sluice)
 	       !slu_since(READ_ONCE(sluice->flushing_since), SLU_FLUSH_MS);
 }
 
+static noinline bool slu_lets_piece(const struct slu_data *sluice)
+{
+	return !READ_ONCE(sluice->piece) &&
+	       ((READ_ONCE(sluice->room_ns) > 0 && !slu_is_flushing(sluice)) ||
+		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
+}
+
 /*
  * Whether the next deferred request may be dispatched: there is room, or the queue is being frozen,
  * which waits for all of them.  With or without the lock.
  */
 static bool slu_has_room(const struct slu_data *sluice)
 {
-	return !list_empty_careful(&sluice->deferred) && !READ_ONCE(sluice->piece) &&
-	       ((READ_ONCE(sluice->room_ns) > 0 && !slu_is_flushing(sluice)) ||
-		percpu_ref_is_dying(&sluice->ranks.q->q_usage_counter));
+	return !list_empty(&sluice->deferred) && slu_lets_piece(sluice);
 }
 
 /* Dispatch pieces.  Submitters may wait for a tag that a deferred request has. */
@@ -1051,29 +1072,51 @@ static bool slu_orders(const struct request *rq)
 }
 
 /* Whether the current task leaves tags to a light process of its rank.  Without locks. */
-static bool slu_leaves_tags(const struct slu_data *sluice)
+static bool slu_leaves_tags(const struct slu_data *sluice, unsigned int rank)
 {
-	const struct slu_rank *r = &sluice->rank[rank_of_ioprio(get_current_ioprio())];
-
-	return !slu_since(READ_ONCE(r->light), SLU_MEMORY_MS) &&
+	return !slu_since(READ_ONCE(sluice->rank[rank].light), SLU_MEMORY_MS) &&
 	       !READ_ONCE(sluice->client[split_id_of_task()].light);
+}
+
+/* Whether a write is not one that waits by its rank, and then its limit. */
+static noinline bool slu_limit_write(struct slu_data *sluice, blk_opf_t opf,
+				     struct blk_mq_alloc_data *data)
+{
+	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
+	bool all = split_works_for_all(sluice->device);
+	unsigned int tags = sluice_nr_tags(data);
+
+	if (!all && (opf & direct) == direct)
+		return false;
+	sluice_limit_tags(data, all || opf & SLU_NEEDED ? tags - tags / SLU_READ_PART
+							: tags / SLU_UNASKED_PART);
+	return true;
+}
+
+static noinline void slu_limit_rank(struct slu_data *sluice, struct blk_mq_alloc_data *data,
+				    unsigned int rank)
+{
+	unsigned int tags = sluice_nr_tags(data);
+
+	if (slu_leaves_tags(sluice, rank))
+		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
+	ranks_limit_rank(&sluice->ranks, data, rank);
 }
 
 /* Called without locks, before a tag is allocated. */
 static void slu_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	const struct slu_data *sluice = data->q->elevator->elevator_data;
-	const blk_opf_t direct = REQ_SYNC | REQ_IDLE;
-	bool all = op_is_write(opf) && split_works_for_all(sluice->device);
-	bool ordered = !op_is_write(opf) || (!all && (opf & direct) == direct);
-	unsigned int tags = sluice_nr_tags(data);
+	struct slu_data *sluice = data->q->elevator->elevator_data;
+	unsigned int rank;
 
-	if (!ordered && !all && !(opf & SLU_NEEDED))
-		sluice_limit_tags(data, tags / SLU_UNASKED_PART);
-	else if (!ordered || (!rq_blocks_others(opf) && slu_leaves_tags(sluice)))
-		sluice_limit_tags(data, tags - tags / SLU_READ_PART);
-	if (ordered)
-		ranks_limit_depth(opf, data);
+	if (op_is_write(opf) && slu_limit_write(sluice, opf, data))
+		return;
+	if (rq_blocks_others(opf))
+		return;
+	rank = rank_of_ioprio(get_current_ioprio());
+	if (ranks_limits(&sluice->ranks, rank) ||
+	    !slu_since(READ_ONCE(sluice->rank[rank].light), SLU_MEMORY_MS))
+		slu_limit_rank(sluice, data, rank);
 }
 
 static void slu_prepare_request(struct request *rq)
@@ -1083,8 +1126,8 @@ static void slu_prepare_request(struct request *rq)
 }
 
 /* Trace the process of a more urgent rank for which a request is dispatched before all reads. */
-static void slu_trace_inherit(const struct slu_data *sluice, const struct slu_client *client,
-			      struct request *rq)
+static noinline void slu_trace_inherit(const struct slu_data *sluice,
+				       const struct slu_client *client, struct request *rq)
 {
 	const struct slu_client *other, *waiter = NULL;
 	unsigned int rank = client == sluice->client ? RANK_IDLE : client->rank;
@@ -1097,28 +1140,59 @@ static void slu_trace_inherit(const struct slu_data *sluice, const struct slu_cl
 				     waiter->rank);
 }
 
-/* The place of a new request.  Reads of a task with a journal handle are urgent. */
-static unsigned int slu_place(struct request *rq)
+/* Looks for the place of a new request.  Reads of a task with a journal handle are urgent. */
+static noinline unsigned int slu_find_place(struct slu_data *sluice, struct request *rq)
 {
-	struct slu_data *sluice = rq->q->elevator->elevator_data;
 	struct slu_client *client = slu_client_of(sluice, split_request_account(rq));
-	bool orders = slu_orders(rq), light;
-	unsigned int rank;
+	bool orders = slu_orders(rq), light = false;
+	unsigned int rank = client->rank;
 
 	if (trace_sluice_inherit_enabled() && rq != sluice->piece &&
 	    (!orders || split_has_handle()))
 		slu_trace_inherit(sluice, client, rq);
 	/* A request without a known cause has the lowest rank. */
 	if (!orders)
-		return (client == sluice->client ? RANK_IDLE : client->rank) | RANKS_URGENT;
+		return (client == sluice->client ? RANK_IDLE : rank) | RANKS_URGENT;
 	slu_note_activity(sluice, client);
-	rank = split_works_for_all(sluice->device) ? client->rank
-						   : rank_of_ioprio(sluice_rq_ioprio(rq));
+	if (sluice_rq_ioprio(rq) != client->ioprio && !split_works_for_all(sluice->device))
+		rank = rank_of_ioprio(sluice_rq_ioprio(rq));
 	if (split_has_handle())
 		return rank | RANKS_URGENT;
-	light = rank == client->rank && slu_update_light(sluice, client);
+	if (rank == client->rank && slu_has_competitors(sluice, client)) {
+		light = slu_update_light(sluice, client);
+	} else if (rank == client->rank) {
+		WRITE_ONCE(client->light, false);
+		sluice->alone = client;
+		sluice->alone_when = jiffies;
+	}
 	client->queued++;
 	return rank | (light ? RANKS_LIGHT : 0);
+}
+
+/*
+ * Whether a request is placed as the last one was: it is a read by the same process, in the same
+ * jiffy, with the same I/O priority, and the process had no competitors.
+ */
+static bool slu_goes_on(const struct slu_data *sluice, const struct slu_client *client,
+			struct request *rq)
+{
+	unsigned long now = jiffies;
+
+	return sluice->alone == client && sluice->alone_when == now && split_is_own_read(rq) &&
+	       sluice_rq_ioprio(rq) == client->ioprio &&
+	       READ_ONCE(client->account->ioprio) == client->ioprio && !split_has_handle();
+}
+
+/* The place of a new request, for the most frequent ones in few instructions. */
+static unsigned int slu_place(struct request *rq)
+{
+	struct slu_data *sluice = rq->q->elevator->elevator_data;
+	struct slu_client *client = &sluice->client[split_request_id(rq)];
+
+	if (!slu_goes_on(sluice, client, rq))
+		return slu_find_place(sluice, rq);
+	client->queued++;
+	return client->rank;
 }
 
 /* Whether a request is writeback that no commit asked for. */
@@ -1177,6 +1251,7 @@ static void slu_defer(struct slu_data *sluice, struct list_head *list)
 	list_for_each_entry_safe(rq, next, list, queuelist) {
 		if (!slu_may_wait(sluice, rq))
 			continue;
+		sluice->alone = NULL;
 		list_move_tail(&rq->queuelist, &sluice->deferred);
 		client = slu_client_of(sluice, split_request_account(rq));
 		client->deferred++;
@@ -1220,7 +1295,7 @@ static struct request *slu_next_piece(struct slu_data *sluice)
 }
 
 /* Make the next piece urgent, once no other urgent request waits. */
-static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
+static noinline void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 {
 	struct slu_client *client;
 	struct request *rq = NULL;
@@ -1246,17 +1321,19 @@ static void slu_take_piece(struct blk_mq_hw_ctx *hctx, struct slu_data *sluice)
 		ranks_insert_requests(hctx, &list, 0);
 }
 
-/* A request is dispatched: charge its causes, and note on a piece that it is one. */
-static void slu_pay(struct slu_data *sluice, struct request *rq)
+/* A request that goes before all ranks: charge its causes, and note on a piece that it is one. */
+static noinline void slu_pay_urgent(struct slu_data *sluice, struct request *rq)
 {
 	bool piece = rq == sluice->piece;
 
 	lockdep_assert_held(&sluice->ranks.lock);
 	if (piece)
 		WRITE_ONCE(sluice->piece, NULL);
+	sluice->alone = NULL;
 	sluice->cost = 0;
 	sluice->writes_back = !slu_orders(rq);
 	split_dispatch(sluice->device, rq);
+	sluice->writes_back = false;
 	if (!piece || !(rq->rq_flags & SLUICE_RQF_SCHED))
 		return;
 	sluice->pieces++;
@@ -1281,22 +1358,20 @@ static struct request *slu_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	spin_lock_irqsave(&sluice->ranks.lock, flags);
 	ranked = list_empty(&sluice->ranks.urgent);
 	rq = ranks_next(&sluice->ranks);
-	if (rq && ranked)
-		slu_client_of(sluice, split_request_account(rq))->queued--;
-	if (rq)
-		slu_pay(sluice, rq);
+	if (rq && ranked) {
+		sluice->client[split_request_id(rq)].queued--;
+		split_dispatch(sluice->device, rq);
+	} else if (rq) {
+		slu_pay_urgent(sluice, rq);
+	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
 	if (rq)
 		rq->rq_flags |= RQF_STARTED;
 	return rq;
 }
 
-/*
- * A piece is done.  A commit may need deferred requests: with one inside, the next piece follows.
- *
- * Return: whether the queues must run.
- */
-static bool slu_piece_done(struct slu_data *sluice)
+/* A piece is done.  A commit may need deferred ones: with one inside, the next piece follows. */
+static noinline void slu_piece_done(struct slu_data *sluice)
 {
 	unsigned long flags;
 	bool run = false;
@@ -1307,19 +1382,20 @@ static bool slu_piece_done(struct slu_data *sluice)
 		run = slu_has_room(sluice);
 	}
 	spin_unlock_irqrestore(&sluice->ranks.lock, flags);
-	return run;
+	if (run)
+		blk_mq_run_hw_queues(sluice->ranks.q, true);
 }
 
 /* Called from any context, for each request that slu_prepare_request() saw. */
 static void slu_finish_request(struct request *rq)
 {
-	struct request_queue *q = rq->q;
-	bool run = !slu_orders(rq) && ranks_note(rq) && slu_piece_done(q->elevator->elevator_data);
+	struct slu_data *sluice = rq->q->elevator->elevator_data;
+	bool piece = ranks_note(rq) && !slu_orders(rq);
 
 	ranks_finish_request(rq);
-	split_finish(rq);
-	if (run)
-		blk_mq_run_hw_queues(q, true);
+	split_finish_on(sluice->device, rq);
+	if (piece)
+		slu_piece_done(sluice);
 }
 
 /* Whether light processes have the device exclusively.  A commit may need deferred requests. */
