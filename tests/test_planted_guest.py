@@ -98,9 +98,14 @@ RANKS = (
     ("mix-tried-anew", "RANKS_WRITES_WEIGHT 64", "RANKS_WRITES_WEIGHT 8", "mq-prio-sparse: what a MiB costs"),
     ("buffer-looks-cheap", "(r->writes < RANKS_WRITES_WEIGHT ||", "(true ||", "mq-prio-sparse: randwrite"),
     ("tags-not-kept", " >> hweight_long(ranks_mask(active))", "", "mq-prio-tags"),
-    ("metadata-limited", "if (!higher || rq_blocks_others(opf))", "if (!higher)", "mq-prio-metadata: for a tag"),
+    ("metadata-limited", "if (!rq_blocks_others(opf))", "if (true)", "mq-prio-metadata: for a tag"),
     ("no-insert-event", "\t\ttrace_block_rq_insert(rq);\n", "", "mq-prio-knobs"),
-    ("merged-request-stays", "\tranks_unlink(ranks, next);", "", "elevator-merges: NULL pointer dereference"),
+    (
+        "merged-request-stays",
+        "\tranks_unlink(ranks, next, ranks_rq_lane(next));",
+        "",
+        "elevator-merges: NULL pointer dereference",
+    ),
     (
         "timer-without-rerun",
         "\tWRITE_ONCE(ranks->held, false);\n\tspin_unlock_irqrestore(&ranks->lock, flags);\n\tranks_run(ranks);\n",
@@ -313,8 +318,8 @@ SLUICE = (
     ),
     (
         "light-while-alone",
-        " && slu_has_competitors(sluice, client) &&\n",
-        " &&\n",
+        "rank == client->rank && slu_has_competitors(sluice, client)",
+        "rank == client->rank",
         "sluice-equal: FAIL: after another process a reader that is alone",
     ),
     (
@@ -325,8 +330,8 @@ SLUICE = (
     ),
     (
         "no-tags-for-light",
-        "!rq_blocks_others(opf) && slu_leaves_tags(sluice)",
-        "false",
+        "if (slu_leaves_tags(sluice, rank))",
+        "if (false)",
         "sluice-equal: FAIL: beside threads that wait for tags",
     ),
     (
