@@ -86,7 +86,8 @@ void split_finish_on(struct split_device *device, struct request *rq)
 {
 	u32 tag = split_request_tag(rq);
 
-	if (split_bits_of(rq) & SPLIT_INSIDE)
+	/* A device goes only when its queue is frozen, so with no request inside. */
+	if (split_bits_of(rq) & SPLIT_INSIDE && !WARN_ON_ONCE(!device))
 		split_costs_done(device, (u32)split_bits_of(rq) >> SPLIT_PRICE_SHIFT);
 	/* The request holds it. */
 	if (unlikely(!split_is_account(tag) ||

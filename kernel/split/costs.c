@@ -213,6 +213,8 @@ EXPORT_SYMBOL_GPL(split_costs_store);
  * @device: with it, under the policy's lock, which is taken with interrupts off
  * @terms: of what its cost is made
  * @price: that sum, in 256 normalised bytes
+ *
+ * What learns is told, but for reads of a device at rest.
  */
 void split_costs_given(struct split_device *device, const struct cost_terms *terms, u32 price)
 {
