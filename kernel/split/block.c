@@ -86,8 +86,7 @@ void split_finish_on(struct split_device *device, struct request *rq)
 {
 	u32 tag = split_request_tag(rq);
 
-	/* A device goes only when its queue is frozen, so with no request inside. */
-	if (split_bits_of(rq) & SPLIT_INSIDE && !WARN_ON_ONCE(!device))
+	if (split_bits_of(rq) & SPLIT_INSIDE)
 		split_costs_done(device, (u32)split_bits_of(rq) >> SPLIT_PRICE_SHIFT);
 	/* The request holds it. */
 	if (unlikely(!split_is_account(tag) ||
@@ -102,6 +101,9 @@ void split_finish(struct request *rq)
 
 	rcu_read_lock();
 	device = split_find(rq->q);
+	/* A device goes only when its queue is frozen, so with no request inside. */
+	if (!device && WARN_ON_ONCE(split_bits_of(rq) & SPLIT_INSIDE))
+		rq->elv.priv[0] = (void *)(split_bits_of(rq) & ~(unsigned long)SPLIT_INSIDE);
 	split_finish_on(device, rq);
 	rcu_read_unlock();
 }
