@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, cast
 
-from lab import cache, image, progress, qemu, toolbox
+from lab import cache, image, machine, progress, qemu, toolbox
 from lab.errors import SetupFailed
 
 CPUS = 2
@@ -44,7 +44,7 @@ WantedBy=multi-user.target
 ETC = {
     "fstab": "/dev/vda1 / ext4 errors=remount-ro 0 1\n",
     "hostname": "whole\n",
-    "default/grub": 'GRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX="console=ttyS0"\nGRUB_TERMINAL=serial\n',
+    "default/grub": f'GRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX="console=ttyS0 {machine.PATIENT}"\nGRUB_TERMINAL=serial\n',
     "systemd/system/job.service": UNIT,
 }
 ENABLE = '--customize-hook=systemctl --root="$1" enable job.service'
