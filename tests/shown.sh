@@ -53,7 +53,7 @@ machine() {
 		mount --bind "/mnt/data/$folder" "/$folder"
 	done
 	dd if=/dev/urandom of=/home/file bs=64k count=16 status=none
-	mkdir -p "$G"/system.slice/backup.service "$G"/system.slice/database.service
+	mkdir -p "$G"/system.slice/backup.service "$G"/system.slice/database.service /etc/udev/rules.d
 	echo postgres:x:105:105::/var/lib/postgresql:/bin/sh >>/etc/passwd
 	cp "$(command -v sleep)" /stubs/indexer
 	indexer 1000 &

@@ -23,7 +23,8 @@ PURGE = "DEBIAN_FRONTEND=noninteractive apt-get -y purge sluice sluice-dkms"
 # What each boot changes by itself is left out.
 THERE = f"{{ {FILES}; }} | grep -v -e /var/lib/systemd/ -e /var/tmp/systemd-private -e /var/lib/apt/"
 SCHEDULER = "cat /sys/block/vda/queue/scheduler"
-SHOW = f"uname -r; {SCHEDULER}; sluice status || :"
+SHOW = f"uname -r; {SCHEDULER}; sluice status || :; cat /sys/block/vda/queue/iosched/costs || :"
+DOCS = Path(__file__).parents[1] / "docs"
 ELEVATORS = ("mq-prio", "cpq", "afq", "split-token", "split-deadline", "wrr", "sluice")
 # Each elevator in turn has the root's disk, on whose virtio queues files are written, synced and verified.
 LOAD = f"""
@@ -82,6 +83,14 @@ def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
         yield Machine(request.param, folder)
 
 
+def say_flash() -> tuple[str, str]:
+    """The line of docs/sluice.md that has a virtual disk of flash treated so at each boot, and the file it writes."""
+    text = (DOCS / "sluice.md").read_text(encoding="utf-8")
+    found = re.search(r"^    # (echo .* > (\S+\.rules))$", text, re.MULTILINE)
+    assert found
+    return found[1], found[2]
+
+
 def newer_kernel(suite: str) -> tuple[str, dict[str, bytes], dict[str, bytes]]:
     """The newest kernel of a suite's backports: its release, the packages of its image, and of its headers."""
     with cache.scratch() as work:
@@ -110,9 +119,10 @@ def test_installed_chosen_and_removed(machine: Machine, packages: Mapping[str, b
     shared = {name: data for name, data in image.items() if release not in name}
     machine.run(f"{INSTALL} ./*.deb", shared)
     before = machine.run(THERE)
-    machine.run(f"{INSTALL} ./*.deb; sluice use sluice /dev/vda --persist", packages)
+    line, file = say_flash()
+    machine.run(f"{INSTALL} ./*.deb; {line}; sluice use sluice /dev/vda --persist", packages)
     said = machine.run_load()
-    assert "[sluice]" in said and "next boot" in said
+    assert "[sluice]" in said and "next boot" in said and "kind=flash" in said
     machine.run(f"{INSTALL} ./*.deb", image)
     said = machine.run(SHOW)
     assert said.startswith(release) and "[none]" in said
@@ -121,7 +131,7 @@ def test_installed_chosen_and_removed(machine: Machine, packages: Mapping[str, b
         machine.run(f"{INSTALL} ./*.deb", headers)
         said = machine.run_load()
         assert said.startswith(release) and "[sluice]" in said
-    machine.run(f"{PURGE} 'linux-*-{release.rsplit('-', 1)[0]}*'")
+    machine.run(f"rm {file}; {PURGE} 'linux-*-{release.rsplit('-', 1)[0]}*'")
     assert "[none]" in machine.run(SCHEDULER)
     assert machine.run(THERE) == before
 

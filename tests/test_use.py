@@ -132,9 +132,9 @@ def test_kernels_without_a_module(tmp_path: Path) -> None:
     installed(made, "6.12.1", sluice=b"", split__token=b"")
     installed(made, "6.12.2", sluice=b"")
     (tmp_path / "lib/modules/6.12.0/updates").mkdir(parents=True)
-    assert [(one.release, one.running, one.schedulers) for one in status.kernels(tmp_path)] == [
-        ("6.12.1", True, ("sluice", "split-token", "scs-token")),
-        ("6.12.2", False, ("sluice",)),
+    assert status.kernels(tmp_path) == [
+        status.Kernel("6.12.1", True, ("sluice", "split-token", "scs-token"), None),
+        status.Kernel("6.12.2", False, ("sluice",), None),
     ]
     assert not list(system.problems(["sluice", "mq-deadline"], tmp_path))
     (problem,) = system.problems(["sluice", "scs-token"], tmp_path)
@@ -145,6 +145,8 @@ def test_kernels_without_a_module(tmp_path: Path) -> None:
     (problem,) = system.problems(["scs-token"], tmp_path)
     assert problem.what == "kernel 6.12.2 has no module for scs-token: apt-get install linux-headers-6.12.2"
     assert problem.type == "/usr/lib/sluice/modules 6.12.2"
+    said = status.text([], status.kernels(tmp_path))
+    assert "kernel 6.12.2: our modules: sluice (apt-get install linux-headers-6.12.2)" in said
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,12 @@ class Status:
 
 @dataclass(frozen=True)
 class Kernel:
-    """An installed kernel and our schedulers that have a module for it."""
+    """An installed kernel, our schedulers that have a module for it, and why others have none, if that was noted."""
 
     release: str
     running: bool
     schedulers: tuple[str, ...]
+    reason: str | None
 
 
 def statuses(root: Path = Path("/")) -> list[Status]:
@@ -84,7 +85,12 @@ def kernels(root: Path = Path("/")) -> list[Kernel]:
     """The installed kernels."""
     running = system.release(root)
     return [
-        Kernel(one, one == running, tuple(name for name in system.OURS if system.module(name, one, root)))
+        Kernel(
+            one,
+            one == running,
+            tuple(name for name in system.OURS if system.module(name, one, root)),
+            system.reason(one, root),
+        )
         for one in system.kernels(root)
     ]
 
@@ -209,7 +215,8 @@ def text(found: Sequence[Status], installed: Sequence[Kernel] = (), problems: Se
         lines.append("no disk here has a queue that a scheduler orders")
     for kernel in installed:
         modules = ", ".join(kernel.schedulers) or "none"
-        lines.append(f"kernel {kernel.release}{' (running)' if kernel.running else ''}: our modules: {modules}")
+        why = f" ({kernel.reason})" if kernel.reason else ""
+        lines.append(f"kernel {kernel.release}{' (running)' if kernel.running else ''}: our modules: {modules}{why}")
     return "\n".join([*lines, *(line for problem in problems for line in _lines(problem))])
 
 

@@ -64,6 +64,11 @@ def module(scheduler: str, kernel: str, root: Path) -> Path | None:
     return root / "lib/modules" / kernel / f"{found['path'] or ''}{found['file']}" if found else None
 
 
+def reason(kernel: str, root: Path) -> str | None:
+    """Why the package built no module for a kernel, or not each; None if it did, or another way was taken."""
+    return content(root / REASON.format(kernel=kernel)) or None
+
+
 def build_line(kernel: str, root: Path) -> str:
     """The line that builds our modules for a kernel."""
     if (root / PACKAGED).exists():
@@ -77,8 +82,7 @@ def problems(wanted: Iterable[str], root: Path) -> Iterator[Problem]:
     for kernel in kernels(root):
         missing = [name for name in ours if not module(name, kernel, root)]
         if missing:
-            reason = content(root / REASON.format(kernel=kernel))
-            why = f": {reason}" if reason else ""
+            why = f": {noted}" if (noted := reason(kernel, root)) else ""
             yield Problem(f"kernel {kernel} has no module for {', '.join(missing)}{why}", build_line(kernel, root))
     yield from secure_boot(ours, root)
     yield from _tuned(ours, root)
