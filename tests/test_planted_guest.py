@@ -690,6 +690,11 @@ WRR = (
     ("left-without-queues", "wrr-pci.h", "if (!dev->wrr.on || dev->online_queues > 1)", "if (true)", "knobs"),
     ("aborted-elsewhere", "pci.patch", "wrr_sqid(nvmeq, iod->wrr_level)", "nvmeq->qid", "knobs"),
 )
+# Nothing goes.
+STALLED = (
+    ("split-noop", "none-goes", "split/noop.c", "rq_take_marked(&noop->waiting);", "NULL;"),
+    ("wrr", "none-goes", "elevator/wrr.c", ": rq_take_marked(&wrr->waiting);", ": NULL;"),
+)
 BUGS = (
     *(
         Bug(name, "nvme-wrr", f"kernel/nvme/{file}", right, wrong, f"wrr-{test}")
@@ -790,6 +795,10 @@ BUGS = (
         "if (rq_is_hashed(rq) || (!RB_EMPTY_NODE(&rq->rb_node) && !sluice_rq_mergeable(rq)))",
         "if (!RB_EMPTY_NODE(&rq->rb_node))",
         "elevator-merges",
+    ),
+    *(
+        Bug(name, part, f"kernel/{file}", right, wrong, "elevator-stall: and went in the order in which they came")
+        for part, name, file, right, wrong in STALLED
     ),
     *(Bug(name, "iolat", "bpf/iolat.bpf.c", right, wrong, f"iolat-{test}") for name, right, wrong, test in IOLAT),
 )

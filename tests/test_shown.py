@@ -63,6 +63,7 @@ BEFORE = {
     "docs/sluice.md": "machine; disk ssd; scheduler sluice",
     "docs/split.md": "machine",
     "docs/stacks.md": "machine; mkdir -p /etc/modules-load.d",
+    "docs/stalls.md": "machine",
     "docs/split-deadline.md": "machine",
     "docs/split-token.md": "machine",
     "docs/tutorial.md": "disk ssd; exit() { :; }",

@@ -111,6 +111,16 @@ def test_priorities_that_luks_loses_are_told(
     assert [problem.type for problem in one.problems] == (["modprobe sluice-carry"] if lost else [])
 
 
+def test_a_scheduler_that_left_requests_waiting_is_told(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    host.write(f"{host.disk('sda', '8:0', 'wrr')}/queue/iosched/stalls", "0")
+    assert not host.seen()["sda"].problems
+    host.write("sys/block/sda/queue/iosched/stalls", "3")
+    (problem,) = host.seen()["sda"].problems
+    assert problem.what == "wrr left 3 requests of sda waiting, and is a FIFO now"
+    assert problem.type == "dmesg >report   and echo mq-deadline > /sys/block/sda/queue/scheduler"
+
+
 def test_the_page_shows_what_is_printed(tmp_path: Path) -> None:
     host = Host(tmp_path, "6.1.0-56-amd64")
     encrypted(host, "mq-deadline")

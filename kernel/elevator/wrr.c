@@ -19,7 +19,7 @@
  *
  * Locking: each hardware queue's list has its own lock, taken from any context, never with another.
  */
-#include "request-set.h"
+#include "stall.h"
 
 #include <linux/slab.h>
 
@@ -33,17 +33,26 @@
  * struct wrr_hctx - a hardware queue's
  * @lock: guards @waiting
  * @waiting: requests, in order
+ * @went: jiffies when one was last dispatched; read without the lock
  */
 struct wrr_hctx {
 	spinlock_t lock; /* guards waiting */
 	struct list_head waiting;
+	unsigned long went;
 };
+
+/* The elevator's data are this alone. */
+static struct stall *wrr_stall(const struct blk_mq_hw_ctx *hctx)
+{
+	return hctx->queue->elevator->elevator_data;
+}
 
 static bool wrr_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct wrr_hctx *wrr = hctx->sched_data;
 
-	return !rq_list_is_empty(&wrr->waiting);
+	return stall_is_fifo(wrr_stall(hctx)) ? stall_has_work(wrr_stall(hctx))
+					      : !rq_list_is_empty(&wrr->waiting);
 }
 
 static struct request *wrr_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -53,7 +62,10 @@ static struct request *wrr_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	spin_lock_irqsave(&wrr->lock, flags);
-	rq = rq_take_first(&wrr->waiting);
+	rq = stall_is_fifo(wrr_stall(hctx)) ? stall_next(wrr_stall(hctx))
+					    : rq_take_marked(&wrr->waiting);
+	if (rq)
+		WRITE_ONCE(wrr->went, jiffies);
 	spin_unlock_irqrestore(&wrr->lock, flags);
 	return rq;
 }
@@ -62,16 +74,13 @@ static void wrr_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *li
 				sluice_insert_t ins)
 {
 	struct wrr_hctx *wrr = hctx->sched_data;
-	struct request *rq;
 	unsigned long flags;
 
-	list_for_each_entry(rq, list, queuelist)
-		trace_block_rq_insert(rq);
 	spin_lock_irqsave(&wrr->lock, flags);
-	if (sluice_insert_at_head(ins))
-		list_splice_init(list, &wrr->waiting);
+	if (stall_is_fifo(wrr_stall(hctx)))
+		stall_insert(wrr_stall(hctx), list, ins);
 	else
-		list_splice_tail_init(list, &wrr->waiting);
+		rq_add_marked(list, ins, &wrr->waiting);
 	spin_unlock_irqrestore(&wrr->lock, flags);
 }
 
@@ -96,6 +105,11 @@ static void wrr_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		sluice_limit_tags(data, sluice_nr_tags(data) * part / WRR_PARTS);
 }
 
+/* Without it Linux 6.1 leaves every request out of the scheduler's control. */
+static void wrr_prepare_request(struct request *rq)
+{
+}
+
 /* Required of every elevator. */
 static void wrr_finish_request(struct request *rq)
 {
@@ -103,14 +117,45 @@ static void wrr_finish_request(struct request *rq)
 
 /* Life of the scheduler: with the queue frozen, every request has been finished. */
 
+static void wrr_abandon(struct stall *stall)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long flags, i;
+
+	queue_for_each_hw_ctx(stall->q, hctx, i) {
+		struct wrr_hctx *wrr = hctx->sched_data;
+
+		spin_lock_irqsave(&wrr->lock, flags);
+		stall_begin_fifo(stall, &wrr->waiting);
+		spin_unlock_irqrestore(&wrr->lock, flags);
+	}
+}
+
+static unsigned long wrr_served(struct stall *stall, const struct request *rq)
+{
+	const struct wrr_hctx *wrr = rq->mq_hctx->sched_data;
+
+	return READ_ONCE(wrr->went);
+}
+
+static const struct stall_ops wrr_stall_ops = { .abandon = wrr_abandon, .served = wrr_served };
+
 static int wrr_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
+	struct stall *stall = kzalloc_node(sizeof(*stall), GFP_KERNEL, q->node);
+
+	if (!stall)
+		return -ENOMEM;
 	sluice_may_limit_tags(q);
+	stall_init(stall, q, eq, &wrr_stall_ops, NULL);
+	eq->elevator_data = stall;
 	return 0;
 }
 
 static void wrr_exit_sched(struct elevator_queue *eq)
 {
+	stall_exit(eq->elevator_data);
+	kfree(eq->elevator_data);
 }
 
 static int wrr_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
@@ -121,6 +166,7 @@ static int wrr_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 		return -ENOMEM;
 	spin_lock_init(&wrr->lock);
 	INIT_LIST_HEAD(&wrr->waiting);
+	wrr->went = jiffies;
 	hctx->sched_data = wrr;
 	return 0;
 }
@@ -132,6 +178,8 @@ static void wrr_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 	WARN_ON_ONCE(!list_empty(&wrr->waiting));
 	kfree(wrr);
 }
+
+static sluice_attr_t wrr_attrs[] = { RQ_KNOB_ATTR(stall_s), __ATTR_RO(stalls), __ATTR_NULL };
 
 SLUICE_LIMIT_DEPTH(wrr_limit_depth_op, wrr_limit_depth)
 SLUICE_INIT_SCHED(wrr_init_sched_op, wrr_init_sched)
@@ -145,11 +193,13 @@ static struct elevator_type wrr_type = {
 		.exit_hctx		= wrr_exit_hctx,
 		.depth_updated		= wrr_depth_updated,
 		.limit_depth		= wrr_limit_depth_op,
+		.prepare_request	= wrr_prepare_request,
 		.insert_requests	= wrr_insert_requests,
 		.has_work		= wrr_has_work,
 		.dispatch_request	= wrr_dispatch_request,
 		.finish_request		= wrr_finish_request,
 	},
+	.elevator_attrs = wrr_attrs,
 	.elevator_name = "wrr",
 	.elevator_owner = THIS_MODULE,
 };

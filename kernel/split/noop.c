@@ -15,7 +15,7 @@
  * split-fifo is the same elevator without the framework, to compare with: the paper's Figure 9
  * compares no-op schedulers at both.
  */
-#include "../elevator/request-set.h"
+#include "../elevator/stall.h"
 #include "split.h"
 
 #include <linux/slab.h>
@@ -25,20 +25,24 @@
 
 /**
  * struct noop_data - one queue's scheduler; split-fifo uses only @lock and @waiting
+ * @stall: the watch on the elevator
  * @lock: guards @waiting and @held; taken from any context
  * @waiting: requests, in order
  * @held: calls, in order
  * @device: for split.h's functions
+ * @went: jiffies when a request was last dispatched; read without the lock
  * @answer: tells held calls that they are held on purpose
  * @gates: set of kinds; knobs are read and written without the lock
  * @hold: set of kinds
  * @forget: 0 or 1
  */
 struct noop_data {
+	struct stall stall;
 	spinlock_t lock; /* guards waiting and held */
 	struct list_head waiting;
 	struct list_head held;
 	struct split_device *device;
+	unsigned long went;
 	struct timer_list answer;
 	unsigned int gates;
 	unsigned int hold;
@@ -51,7 +55,20 @@ static bool noop_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct noop_data *noop = hctx->queue->elevator->elevator_data;
 
-	return !rq_list_is_empty(&noop->waiting);
+	return stall_is_fifo(&noop->stall) ? stall_has_work(&noop->stall)
+					   : !rq_list_is_empty(&noop->waiting);
+}
+
+static struct request *noop_take(struct noop_data *noop)
+{
+	struct request *rq = rq_take_marked(&noop->waiting);
+
+	if (!rq)
+		return NULL;
+	WRITE_ONCE(noop->went, jiffies);
+	if (noop->device)
+		split_dispatch(noop->device, rq);
+	return rq;
 }
 
 static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)
@@ -61,9 +78,7 @@ static struct request *noop_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	unsigned long flags;
 
 	spin_lock_irqsave(&noop->lock, flags);
-	rq = rq_take_first(&noop->waiting);
-	if (rq && noop->device)
-		split_dispatch(noop->device, rq);
+	rq = stall_is_fifo(&noop->stall) ? stall_next(&noop->stall) : noop_take(noop);
 	spin_unlock_irqrestore(&noop->lock, flags);
 	return rq;
 }
@@ -75,16 +90,14 @@ static void noop_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *l
 	struct request *rq;
 	unsigned long flags;
 
-	list_for_each_entry(rq, list, queuelist) {
-		trace_block_rq_insert(rq);
+	list_for_each_entry(rq, list, queuelist)
 		if (noop->device)
 			split_insert(noop->device, rq);
-	}
 	spin_lock_irqsave(&noop->lock, flags);
-	if (sluice_insert_at_head(ins))
-		list_splice_init(list, &noop->waiting);
+	if (stall_is_fifo(&noop->stall))
+		stall_insert(&noop->stall, list, ins);
 	else
-		list_splice_tail_init(list, &noop->waiting);
+		rq_add_marked(list, ins, &noop->waiting);
 	spin_unlock_irqrestore(&noop->lock, flags);
 }
 
@@ -151,6 +164,28 @@ static void noop_let_go(struct noop_data *noop)
 
 /* Life of the scheduler */
 
+static void noop_abandon(struct stall *stall)
+{
+	struct noop_data *noop = container_of(stall, struct noop_data, stall);
+	unsigned long flags;
+
+	spin_lock_irqsave(&noop->lock, flags);
+	stall_begin_fifo(stall, &noop->waiting);
+	spin_unlock_irqrestore(&noop->lock, flags);
+	if (!noop->device)
+		return;
+	WRITE_ONCE(noop->hold, SPLIT_NONE);
+	split_close(noop->device, SPLIT_NONE);
+	noop_let_go(noop);
+}
+
+static unsigned long noop_served(struct stall *stall, const struct request *rq)
+{
+	return READ_ONCE(container_of(stall, struct noop_data, stall)->went);
+}
+
+static const struct stall_ops noop_stall_ops = { .abandon = noop_abandon, .served = noop_served };
+
 /* Called with the queue frozen. */
 static int fifo_init_sched(struct request_queue *q, struct elevator_queue *eq)
 {
@@ -161,8 +196,15 @@ static int fifo_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	spin_lock_init(&noop->lock);
 	INIT_LIST_HEAD(&noop->waiting);
 	INIT_LIST_HEAD(&noop->held);
+	noop->went = jiffies;
+	stall_init(&noop->stall, q, eq, &noop_stall_ops, &noop->waiting);
 	eq->elevator_data = noop;
 	return 0;
+}
+
+/* Without it Linux 6.1 leaves every request out of the scheduler's control. */
+static void fifo_prepare_request(struct request *rq)
+{
 }
 
 /* Required of every elevator. */
@@ -175,6 +217,7 @@ static void fifo_exit_sched(struct elevator_queue *eq)
 {
 	struct noop_data *noop = eq->elevator_data;
 
+	stall_exit(&noop->stall);
 	WARN_ON_ONCE(!list_empty(&noop->waiting) || !list_empty(&noop->held));
 	kfree(noop);
 }
@@ -190,6 +233,7 @@ static int noop_init_sched(struct request_queue *q, struct elevator_queue *eq)
 	noop->device = split_attach(q, &noop_ops, noop);
 	if (IS_ERR(noop->device)) {
 		err = PTR_ERR(noop->device);
+		stall_exit(&noop->stall);
 		kfree(noop);
 		return err;
 	}
@@ -243,11 +287,11 @@ static ssize_t hold_store(struct elevator_queue *eq, const char *page, size_t co
 }
 
 static sluice_attr_t noop_attrs[] = {
-	RQ_KNOB_ATTR(gates),
-	RQ_KNOB_ATTR(hold),
-	RQ_KNOB_ATTR(forget),
-	__ATTR_NULL,
+	RQ_KNOB_ATTR(gates),   RQ_KNOB_ATTR(hold), RQ_KNOB_ATTR(forget),
+	RQ_KNOB_ATTR(stall_s), __ATTR_RO(stalls),  __ATTR_NULL,
 };
+
+static sluice_attr_t fifo_attrs[] = { RQ_KNOB_ATTR(stall_s), __ATTR_RO(stalls), __ATTR_NULL };
 
 SLUICE_INIT_SCHED(noop_init_sched_op, noop_init_sched)
 SLUICE_INIT_SCHED(fifo_init_sched_op, fifo_init_sched)
@@ -275,8 +319,10 @@ static struct elevator_type fifo_type = {
 		.insert_requests	= noop_insert_requests,
 		.has_work		= noop_has_work,
 		.dispatch_request	= noop_dispatch_request,
+		.prepare_request	= fifo_prepare_request,
 		.finish_request		= fifo_finish_request,
 	},
+	.elevator_attrs = fifo_attrs,
 	.elevator_name = "split-fifo",
 	.elevator_owner = THIS_MODULE,
 };

@@ -157,6 +157,11 @@ def _loops(place: str, mounted: Mapping[str, Sequence[tuple[str, str]]], root: P
 def _problems(disk: Disk, uses: Sequence[Use], folder: Path, root: Path) -> Iterator[Problem]:
     """What keeps the disk's scheduler from doing its work for what is above."""
     split = disk.scheduler in SPLIT_LEVEL
+    if disk.knobs.get("stalls", "0") != "0":
+        yield Problem(
+            f"{disk.scheduler} left {disk.knobs['stalls']} requests of {disk.name} waiting, and is a FIFO now",
+            f"dmesg >report   and {echo('mq-deadline', f'{disk.folder}/queue/scheduler')}",
+        )
     layers = {layer.name: layer for use in uses for layer in use.layers}
     if disk.loses and disk.scheduler in ORDERING:
         yield Problem(
