@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab import kernels, shape
+from lab import contrib, kernels, shape
 from lab.devices import DEVICES, NULL, STACKS
 from lab.errors import UsageError
 from lab.schedulers import SCHEDULERS
@@ -65,6 +65,7 @@ class Experiment:
 
     If iolat is not None, every run is repeated with iolat beside it, with these options besides those it needs. cpus
     are the guest's processors. A cell gets up to most_seeds seeds, as long as a claim that looks at it is undecided.
+    The guest has what is built in these folders of contrib.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Experiment:
     files: Mapping[str, bytes]
     seconds: int
     iolat: str | None = None
+    contrib: tuple[str, ...] = ()
     cpus: int = 1
     most_seeds: int = 5
     device: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -103,6 +105,7 @@ def load(name: str) -> Experiment:
         _files(name, data),
         data["seconds"],
         data.get("iolat"),
+        tuple(data.get("contrib", ())),
         data.get("cpus", 1),
         data.get("most_seeds", 5),
         data.get("device", {}),
@@ -141,6 +144,7 @@ def _merged(name: str, descendants: tuple[str, ...] = ()) -> dict[str, Any]:
             "most_seeds": int,
             "seconds": int,
             "iolat": str,
+            "contrib": ListOf(OneOf("folder of contrib", contrib.NEEDS)),
             "cpus": int,
             "variants": ListOf(str),
             "env": Each(str),

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lab import analysis, cache, description, image, modules, plan, report, result, study
+from lab import analysis, cache, contrib, description, image, modules, plan, report, result, study
 from lab.description import Experiment
 from lab.errors import UsageError
 from lab.figure import Overview, Table, number
@@ -212,7 +212,7 @@ def _key_in(stamp: str) -> str:
 
 
 def sources(name: str) -> str:
-    """A key of the sources of an experiment's runs: its folder, the guest's scripts, its modules."""
+    """A key of the sources of an experiment's runs: its folder and those of contrib, guests' scripts, its modules."""
     experiment = description.load(name)
     wanted = {module for scheduler in experiment.schedulers for module in SCHEDULERS[scheduler].modules}
     points = plan.points(experiment, plan.Choice())
@@ -221,6 +221,7 @@ def sources(name: str) -> str:
     paths = [*sorted(set(_module_sources(wanted))), *scripts]
     runs = [plan.script(experiment, point, point.variant.seeds[0]) for point in points]
     data = [*runs, *(part for path in paths for part in (path.name, path.read_bytes()))]
+    data += [part for folder in experiment.contrib for part in contrib.inputs(folder)]
     return cache.key(*data, *(part for file, text in sorted(experiment.files.items()) for part in (file, text)))
 
 

@@ -208,7 +208,7 @@ def rough_cpu_s(experiment: Experiment) -> float:
 
 def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str, bytes], watched: bool = False) -> Job:
     """The job of one run, optionally watched by iolat; takes the modules that it uses from built."""
-    from lab import iolat, job, stack
+    from lab import contrib, iolat, job, stack
 
     files = {f"{name}.ko": built[f"{name}.ko"] for name in modules(point) if f"{name}.ko" in built}
     files[point.variant.load] = experiment.files[point.variant.load]
@@ -216,6 +216,8 @@ def make_job(experiment: Experiment, point: Point, seed: int, built: Mapping[str
         files |= iolat.build()
     if point.stack:
         files |= stack.files(point.kernel)
+    for name in experiment.contrib:
+        files |= contrib.build(name)
     limit = 600 + CPU_PER_SECOND * seconds(experiment, point)
     return job.Job(point.kernel, script(experiment, point, seed, watched), files, experiment.cpus, limit)
 

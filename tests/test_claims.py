@@ -35,6 +35,7 @@ JOBS = {
     "copy.sh": ("log", "reads"),
     "desktop.sh": ("editor",),
     "demand.sh": ("deep", "light", "thinking", "logging"),
+    "sqlite.sh": ("transactions",),
 }
 READINGS = {
     "memory.sh": ("ram-bytes", "average-bytes", "most-bytes"),
@@ -43,6 +44,7 @@ READINGS = {
     "token.sh": ("paid",),
     "copy.sh": ("neighbour",),
     "desktop.sh": ("start", "start-worst", "frames", "frame-late", "copied", "built"),
+    "sqlite.sh": ("checkpoints", "checkpoint_s"),
     "wrr.sh": ("high", "medium", "low", "foreground", "background", "compute"),
 }
 DEVICES = ("ssd", "hdd", "emmc", "nvme", "null_blk")

@@ -4,6 +4,7 @@
 The head of a script may have these lines:
 
 `# modules: cpq`: Sluice's modules that it loads, besides simdisk and their dependencies
+`# contrib: sqlite`: what is built in these folders of contrib
 `# kernels: 6.12`: only on these kernels
 `# each`: on each kernel also in make check, else only on the default one
 `# schedulers: mq-prio cpq`: with each of them, as $SCHEDULER
@@ -28,7 +29,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cache, iolat, job, kernels, modules, passes, stack
+from lab import cache, contrib, iolat, job, kernels, modules, passes, stack
 from lab.image import GUEST
 
 # CPU seconds that a guest needs with a kernel built here, for one with another kernel.
@@ -60,6 +61,7 @@ class Head:
     """The settings in the head of a script."""
 
     modules: tuple[str, ...] = ()
+    contrib: tuple[str, ...] = ()
     kernels: tuple[str, ...] = kernels.names()
     schedulers: tuple[str, ...] = ()
     cpus: int = 1
@@ -76,11 +78,12 @@ class Head:
 
 def head(text: str) -> Head:
     """Read the head of a script."""
-    named = "modules|kernels|schedulers|cpus|limit|full|dmesg|nvme|race"
+    named = "modules|contrib|kernels|schedulers|cpus|limit|full|dmesg|nvme|race"
     said = dict(re.findall(rf"^# ({named}): (.+)$", text, re.MULTILINE))
     words = re.findall(r"^# (each|full|debug|stack)$", text, re.MULTILINE)
     return Head(
         tuple(said.get("modules", "").split()),
+        tuple(said.get("contrib", "").split()),
         tuple(said.get("kernels", " ".join(kernels.names())).split()),
         tuple(said.get("schedulers", "").split()),
         int(said.get("cpus", 1)),
@@ -162,6 +165,8 @@ def make_job(script: Path, kernel: str, scheduler: str = "", race: bool = False)
         files |= iolat.build()
     if told.stack:
         files |= stack.files(kernel)
+    for name in told.contrib:
+        files |= contrib.build(name)
     if script.name == "with.sh":
         files["with.sh"] = WITH.read_bytes()
     if told.nvme:
@@ -191,11 +196,10 @@ def test_guest(script: Path, kernel: str, scheduler: str, race: bool) -> None:
 
 
 def test_head_is_read() -> None:
-    text = "#!/bin/sh\n# modules: afq wrr\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n# limit: 3600\n# each\n"
-    text += "# full\n# full: cpq\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n"
-    wanted = Head(
-        ("afq", "wrr"), ("6.1",), ("bfq", "cpq"), 2, 3600.0, True, True, ("cpq",), True, "I/O error", "wrr=on", "too"
-    )
+    text = "#!/bin/sh\n# modules: afq wrr\n# contrib: sqlite\n# kernels: 6.1\n# schedulers: bfq cpq\n# cpus: 2\n"
+    text += "# limit: 3600\n# each\n# full\n# full: cpq\n# debug\n# dmesg: I/O error\n# nvme: wrr=on\n# race: too\n"
+    lists = ("afq", "wrr"), ("sqlite",), ("6.1",), ("bfq", "cpq")
+    wanted = Head(*lists, 2, 3600.0, True, True, ("cpq",), True, "I/O error", "wrr=on", "too")
     assert head(text) == wanted
     assert head("echo") == Head()
 

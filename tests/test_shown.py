@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cli, iolat, job, kernels, modules, passes
+from lab import cli, contrib, iolat, job, kernels, modules, passes
 
 TOP = Path(__file__).parent.parent
 COMMAND = re.compile(r"    (?:sluice)?([$#]) (.+)")
@@ -54,6 +54,7 @@ BEFORE = {
     "docs/doctor.md": "machine; disk hdd; scheduler mq-deadline; echo 1 >$Q/iosched/fifo_batch",
     "docs/guide-desktop.md": "machine",
     "docs/guide-postgresql.md": "machine",
+    "docs/guide-sqlite.md": "machine; mkdir -p contrib/sqlite /usr/local/lib; mv sluice-vfs.so contrib/sqlite",
     "docs/guide-slow.md": "machine; echo sluice >$Q/scheduler",
     "docs/guide-tenants.md": "machine",
     "docs/index.md": "machine",
@@ -164,6 +165,8 @@ def page_job(page: str) -> job.Job:
     files = {**modules.build(kernels.DEFAULT), "shown.sh": (TOP / "tests/shown.sh").read_bytes()}
     if "iolat" in typed:
         files |= iolat.build()
+    if "sluice-vfs" in typed:
+        files |= contrib.build("sqlite")
     if "sluice " in typed:
         files["sluice"] = (TOP / "sluice").read_bytes()
         sources = [*(TOP / "lab").iterdir(), *(TOP / "lab/host").iterdir()]

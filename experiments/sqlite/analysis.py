@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fig 18 of the split-level paper: how long SQLite's transactions take beside its checkpoints.
+
+The paper's figure has no numbers but "a 4× improvement for 1K buffers".
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from lab import fio
+from lab.analysis import Judgement, find, ratio
+from lab.figure import Figure, Table, number
+from lab.result import Cell, Latency
+
+OURS, RIVAL, OTHER = "split-deadline", "mq-deadline", "bfq"
+DEVICES = ("hdd", "ssd")
+BUFFERS = {"256": "256", "1k": "1K", "4k": "4K", "16k": "16K"}
+"""The thresholds, by variant."""
+
+Cells = Sequence[Cell]
+
+
+def judgements() -> Iterator[Judgement]:
+    """What must hold."""
+    yield Judgement(
+        "hdd-1k",
+        f"{RIVAL} on hdd, a checkpoint each 1K buffers: p99.9 of transactions, relative to {OURS}",
+        "≥",
+        4,
+        partial(slower, device="hdd", variant="1k", scheduler=RIVAL, than=OURS),
+        4.0,
+    )
+    for device in DEVICES:
+        yield Judgement(
+            f"{device}-throughput",
+            f"{OURS} on {device}, a checkpoint each 1K buffers: transactions a second, relative to {RIVAL}",
+            "≥",
+            0.95,
+            partial(_throughput, device=device),
+        )
+        for variant, buffers in BUFFERS.items():
+            yield Judgement(
+                f"{device}-{variant}-{OTHER}",
+                f"{OURS} on {device}, a checkpoint each {buffers} buffers: p99.9 of transactions, relative to {OTHER}",
+                "≤",
+                1,
+                partial(slower, device=device, variant=variant, scheduler=OURS, than=OTHER),
+            )
+
+
+def _transactions(cells: Cells, device: str, scheduler: str, variant: str) -> Latency:
+    return find(cells, device, scheduler, variant).job("transactions").sync
+
+
+def slower(cells: Cells, device: str, variant: str, scheduler: str, than: str) -> float:
+    """The p99.9 of transactions under a scheduler, relative to that under another one."""
+    return ratio(*(_transactions(cells, device, name, variant).p999 for name in (scheduler, than)))
+
+
+def _throughput(cells: Cells, device: str) -> float:
+    return ratio(*(find(cells, device, name, "1k").job("transactions").iops for name in (OURS, RIVAL)))
+
+
+def figures(cells: Cells) -> list[Figure]:
+    """A table for each device."""
+    text = (
+        "A process updates four random rows of a table of 128 MiB in each transaction. When so many pages have "
+        "changed, another process, of the idle class, writes them to the database and makes them durable, while "
+        "transactions go on. Under split-deadline the log's fsync has 100 ms, reads of the database "
+        "100 ms, its fsync 10 s."
+    )
+    devices = dict.fromkeys(cell.device for cell in cells)
+    return [
+        Figure(f"fig-18-{device}", f"SQLite on {device} (Fig 18)", text, (_table(cells, device),), terminal=True)
+        for device in devices
+    ]
+
+
+def _table(cells: Cells, device: str) -> Table:
+    rows = tuple(
+        (BUFFERS.get(cell.variant, "none"), cell.scheduler, *_row(cell)) for cell in cells if cell.device == device
+    )
+    columns = ("checkpoint at", "scheduler", "a second", "p50 ms", "p99", "p99.9", "longest", "checkpoints", "mean s")
+    ours = frozenset(index for index, row in enumerate(rows) if row[1] == OURS)
+    return Table(f"Transactions on {device}", columns, rows, 2, ours)
+
+
+def _row(cell: Cell) -> tuple[str, ...]:
+    job = cell.job("transactions")
+    times = (fio.percentile(job.sync.histogram, 50), job.sync.p99, job.sync.p999, job.sync.max)
+    done = cell.readings["checkpoints"]
+    mean = number(cell.readings["checkpoint_s"]) if done else "–"
+    return number(job.iops), *(number(value / 1e6) for value in times), f"{done:g}", mean
