@@ -8,6 +8,7 @@ from pathlib import Path
 from lab import cache, progress, toolbox
 
 TOP = Path(__file__).parent.parent
+SOURCES = TOP / "contrib"
 NEEDS = {"sqlite": ("libsqlite3-dev",)}
 """The folders of contrib/, each with the packages that it needs besides a compiler."""
 SHARED = "kernel/elevator/cause-ioctl.h"
@@ -21,9 +22,9 @@ def build(name: str) -> dict[str, bytes]:
     def make(part: Path) -> None:
         with progress.step(f"contrib/{name}"):
             part.mkdir()
-            ro = {f"/tmp/src/{path}": TOP / path for path in (f"contrib/{name}", SHARED)}
+            ro = {f"/tmp/src/contrib/{name}": SOURCES / name, f"/tmp/src/{SHARED}": TOP / SHARED}
             box = toolbox.Sandbox(ro=ro, rw={"/tmp/out": part}, root=root)
-            line = ["make", "-s", "-C", f"/tmp/src/contrib/{name}", "O=/tmp/out", "CC=gcc-14"]
+            line = ["make", "-s", "-C", f"/tmp/src/contrib/{name}", "O=/tmp/out", "CC=gcc-14", "CFLAGS=-O2 -Werror"]
             toolbox.run(["sh", "-c", 'exec "$@" 2>&1', "sh", *line], box)
 
     key = cache.key(toolbox.identity(root), *inputs(name))
@@ -33,5 +34,6 @@ def build(name: str) -> dict[str, bytes]:
 
 def inputs(name: str) -> list[bytes]:
     """The names and contents of a folder's sources."""
-    paths = (*sorted((TOP / "contrib" / name).iterdir()), TOP / SHARED)
+    folder = SOURCES / name
+    paths = (folder / "Makefile", *sorted(folder.glob("*.[ch]")), TOP / SHARED)
     return [part for path in paths for part in (path.name.encode(), path.read_bytes())]

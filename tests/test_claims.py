@@ -44,7 +44,7 @@ READINGS = {
     "token.sh": ("paid",),
     "copy.sh": ("neighbour",),
     "desktop.sh": ("start", "start-worst", "frames", "frame-late", "copied", "built"),
-    "sqlite.sh": ("checkpoints", "checkpoint_s"),
+    "sqlite.sh": ("checkpoints", "longest_s", "written"),
     "wrr.sh": ("high", "medium", "low", "foreground", "background", "compute"),
 }
 DEVICES = ("ssd", "hdd", "emmc", "nvme", "null_blk")

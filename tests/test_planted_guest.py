@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The guest tests are themselves tested: a bug planted in a module or in iolat makes the named script fail."""
+"""The guest tests are themselves tested: a bug planted in a module, iolat or contrib makes the named script fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from test_guest import complaints, head, make_job
 
-from lab import iolat, job, kernels, modules, passes
+from lab import contrib, iolat, job, kernels, modules, passes
 from lab.errors import GuestCrashed, GuestHung, GuestOutOfMemory
 from lab.job import Job
 
@@ -56,6 +56,12 @@ class Bug:
         return any(line.startswith("FAIL: ") and not line.startswith(UNPREPARED) for line in evidence)
 
 
+SQLITE = (
+    ("never-synced", "op == SQLITE_FCNTL_CKPT_DONE && !extra->failed", "op < 0", "not 5 100 5 700"),
+    ("failure-untold", "return failed ? failed : extra->below", "return extra->below", "fail_every(2)"),
+    ("kept-for-ever", "\t\t\tclose(extra->keepers[i]);\n", "\t\t\tcontinue;\n", "not 5 100 5 700 100 5"),
+    ("second-load", 'if (sqlite3_vfs_find("sluice"))', "if (!sqlite3_vfs_find)", ""),
+)
 SIMDISK = (
     ("hung-lost", "disk.c", "list_splice_tail_init(&disk->hung, &orphans);", "", "removal"),
     ("fua-ignored", "disk.c", "dc->cmd.fua = rq->cmd_flags & REQ_FUA;", "dc->cmd.fua = false;", "commands"),
@@ -801,6 +807,10 @@ BUGS = (
         for part, name, file, right, wrong in STALLED
     ),
     *(Bug(name, "iolat", "bpf/iolat.bpf.c", right, wrong, f"iolat-{test}") for name, right, wrong, test in IOLAT),
+    *(
+        Bug(name, "sqlite", "contrib/sqlite/sluice-vfs.c", right, wrong, f"deadline-sqlite: {said}")
+        for name, right, wrong, said in SQLITE
+    ),
 )
 
 
@@ -808,7 +818,7 @@ BUGS = (
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the sources, and in out/ the modules, from which only what is spoiled has to be built again."""
     folder = tmp_path_factory.mktemp("built")
-    for sources in (modules.SOURCES, iolat.SOURCES):
+    for sources in (modules.SOURCES, iolat.SOURCES, contrib.SOURCES):
         shutil.copytree(sources, folder / sources.name)
     (folder / "out").mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -823,14 +833,17 @@ def spoil(bug: Bug) -> str:
 
 
 def build(built: Path, folder: Path, bug: Bug, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """All modules, those with the bug among them, or the program."""
+    """All modules, those with the bug among them, or the program or library."""
     shutil.copytree(built, folder, symlinks=True, dirs_exist_ok=True)
     (folder / bug.source).write_text(spoil(bug), encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr(modules, "SOURCES", folder / "kernel")
         patch.setattr(iolat, "SOURCES", folder / "bpf")
+        patch.setattr(contrib, "SOURCES", folder / "contrib")
         if bug.part == "iolat":
             return iolat.build()
+        if bug.part == "sqlite":
+            return contrib.build("sqlite")
         modules.make(kernels.get(kernels.DEFAULT), folder / "out", "modules")
     return {path.name: path.read_bytes() for path in (folder / "out").rglob("*.ko")}
 

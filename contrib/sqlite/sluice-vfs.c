@@ -2,10 +2,10 @@
 /*
  * An SQLite VFS that gives a database in WAL mode deadlines under Split-Deadline.
  *
- * A transaction waits for an fsync of the log, and none waits for that of a checkpoint.  So each of
- * the two files has a deadline of its own while it is open, by /dev/sluice
- * (docs/split-deadline.md).  The parameters of a database's URI name them: log_ms, checkpoint_ms
- * and read_ms.  Each checkpoint ends with an fsync of the database.
+ * A transaction waits for an fsync of the log.  None needs to wait for the database's, if another
+ * connection does the checkpoints.  So each of the two files has a deadline of its own while it is
+ * open, by /dev/sluice (docs/split-deadline.md).  The parameters of a database's URI name them:
+ * log_ms, checkpoint_ms and read_ms.  Each checkpoint ends with an fsync of the database.
  *
  * The files are those of SQLite's own VFS, "unix".  What that VFS opens is seen in the system calls
  * that it makes, which SQLite lets an extension replace.
@@ -27,6 +27,8 @@ SQLITE_EXTENSION_INIT1
 
 #define DEVICE "/dev/sluice"
 #define MOST_MS 60000
+/* It has sqlite3_database_file_object(). */
+#define OLDEST 3032000
 
 /* Deadlines in ms; 0: none. */
 struct deadlines {
@@ -41,6 +43,8 @@ struct deadlines {
  * @methods: the same, with ours among them
  * @fd: the file's descriptor, -1 if it isn't known
  * @writes: the file is open for writing too
+ * @ms: of a database: the deadlines
+ * @failed: of a database: the result of an fsync that SQLite hasn't been told, SQLITE_OK: none
  * @keepers: of a log: openings of /dev/sluice for it and for its database, -1: none
  */
 struct extra {
@@ -48,6 +52,8 @@ struct extra {
 	sqlite3_io_methods methods;
 	int fd;
 	bool writes;
+	struct deadlines ms;
+	int failed;
 	int keepers[2];
 };
 
@@ -104,16 +110,15 @@ static bool read_deadlines(const char *database, struct deadlines *to)
 }
 
 /* What to do about a file that has no deadline. */
-static const char *next_step(int error)
+static const char *next_step(int error, bool reads)
 {
-	switch (error) {
-	case ENOENT:
-		return "modprobe split-deadline";
-	case EPERM:
+	if (error == ENOENT)
+		return "modprobe split-deadline, and let the program see /dev";
+	if (error == EPERM && reads)
 		return "leave out read_ms, or run the program with CAP_SYS_NICE";
-	default:
-		return "look the error up in docs/split-deadline.md";
-	}
+	if (error == EPERM || error == EACCES)
+		return "let the program open " DEVICE;
+	return "look the error up in docs/split-deadline.md";
 }
 
 /*
@@ -137,8 +142,8 @@ static int keep(const char *name, const struct extra *file, unsigned int read, u
 
 		if (keeper >= 0)
 			close(keeper);
-		sqlite3_log(SQLITE_WARNING, "sluice-vfs: %s has no deadline: %s: %s; next: %s",
-			    name, DEVICE, strerror(error), next_step(error));
+		sqlite3_log(SQLITE_WARNING, "sluice-vfs: no deadline: %s: %s; next: %s; %s", DEVICE,
+			    strerror(error), next_step(error, read), name);
 		return -1;
 	}
 	return keeper;
@@ -157,44 +162,54 @@ static int close_log(sqlite3_file *file)
 
 /*
  * A checkpoint beside which transactions go on ends before it has written all of the log.  SQLite
- * would leave its data to the kernel's writeback then.
+ * would leave its data to the kernel's writeback then.  SQLite ignores the result of this call, and
+ * the kernel reports a failed fsync once: sync_database() reports it before the log may be reused.
  */
 static int control(sqlite3_file *file, int op, void *arg)
 {
-	const sqlite3_io_methods *methods = extra_of(file)->below;
-	int status;
+	struct extra *extra = extra_of(file);
+	int status = extra->below->xFileControl(file, op, arg);
 
-	if (op == SQLITE_FCNTL_CKPT_DONE) {
-		status = methods->xSync(file, SQLITE_SYNC_NORMAL);
-		if (status != SQLITE_OK)
-			return status;
-	}
-	return methods->xFileControl(file, op, arg);
+	if (op == SQLITE_FCNTL_CKPT_DONE && !extra->failed)
+		extra->failed = extra->below->xSync(file, SQLITE_SYNC_NORMAL);
+	if (op == SQLITE_FCNTL_VFSNAME && status == SQLITE_OK)
+		*(char **)arg = sqlite3_mprintf("%s/%z", vfs.zName, *(char **)arg);
+	return status;
+}
+
+static int sync_database(sqlite3_file *file, int flags)
+{
+	struct extra *extra = extra_of(file);
+	int failed = extra->failed;
+
+	extra->failed = SQLITE_OK;
+	return failed ? failed : extra->below->xSync(file, flags);
 }
 
 /* A log has been opened: it and its database get their deadlines, until it is closed. */
-static void log_opened(const char *name, sqlite3_file *log)
+static void log_opened(const char *name, sqlite3_file *file)
 {
-	const char *database = sqlite3_filename_database(name);
-	struct extra *extra = extra_of(log);
-	struct extra *of_database = extra_of(sqlite3_database_file_object(name));
-	struct deadlines ms;
+	sqlite3_file *database = sqlite3_database_file_object(name);
+	struct extra *log = extra_of(file), *of_database = extra_of(database);
+	const struct deadlines *ms = &of_database->ms;
 
-	if (!read_deadlines(database, &ms))
+	/* Another VFS above this one has files of its own. */
+	if (database->pMethods != &of_database->methods)
 		return;
-	extra->keepers[0] = keep(name, extra, 0, ms.log);
-	extra->keepers[1] = keep(database, of_database, ms.read, ms.checkpoint);
-	extra->methods.xClose = close_log;
+	log->keepers[0] = keep(name, log, 0, ms->log);
+	log->keepers[1] =
+		keep(sqlite3_filename_database(name), of_database, ms->read, ms->checkpoint);
+	log->methods.xClose = close_log;
 }
 
 static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *file, int flags, int *out)
 {
 	struct extra *extra = extra_of(file);
-	struct deadlines ms;
 	int status, how = flags;
 
 	(void)self;
-	if (flags & SQLITE_OPEN_MAIN_DB && !read_deadlines(name, &ms))
+	file->pMethods = NULL;
+	if (flags & SQLITE_OPEN_MAIN_DB && !read_deadlines(name, &extra->ms))
 		return SQLITE_CANTOPEN;
 	seen = -1;
 	status = below->xOpen(below, name, file, flags, &how);
@@ -204,11 +219,17 @@ static int vfs_open(sqlite3_vfs *self, const char *name, sqlite3_file *file, int
 		return status;
 	extra->below = file->pMethods;
 	extra->methods = *file->pMethods;
+	/* What a later version may have is not copied. */
+	if (extra->methods.iVersion > 3)
+		extra->methods.iVersion = 3;
 	file->pMethods = &extra->methods;
 	extra->fd = seen;
 	extra->writes = how & SQLITE_OPEN_READWRITE;
-	if (flags & SQLITE_OPEN_MAIN_DB)
+	extra->failed = SQLITE_OK;
+	if (flags & SQLITE_OPEN_MAIN_DB) {
 		extra->methods.xFileControl = control;
+		extra->methods.xSync = sync_database;
+	}
 	if (flags & SQLITE_OPEN_WAL)
 		log_opened(name, file);
 	return SQLITE_OK;
@@ -232,24 +253,47 @@ static bool see_calls(void)
 	return true;
 }
 
-int sqlite3_sluicevfs_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+static bool vfs_begin(void)
 {
 	int align = _Alignof(struct extra);
 
-	(void)db;
-	SQLITE_EXTENSION_INIT2(api);
 	if (sqlite3_vfs_find("sluice"))
-		return SQLITE_OK_LOAD_PERMANENTLY;
-	if (!see_calls()) {
-		*error = sqlite3_mprintf("sluice-vfs needs SQLite's VFS \"unix\"");
-		return SQLITE_ERROR;
-	}
+		return true;
+	if (!see_calls())
+		return false;
 	vfs = *below;
 	vfs.pNext = NULL;
 	vfs.zName = "sluice";
 	vfs.szOsFile = (below->szOsFile + align - 1) / align * align + (int)sizeof(struct extra);
 	vfs.xOpen = vfs_open;
-	if (sqlite3_vfs_register(&vfs, 0) != SQLITE_OK)
+	/* It can't fail: SQLite is initialized. */
+	sqlite3_vfs_register(&vfs, 0);
+	return true;
+}
+
+int sqlite3_sluicevfs_init(sqlite3 *db, char **error, const sqlite3_api_routines *api)
+{
+	sqlite3_mutex *mutex;
+	bool begun;
+
+	(void)db;
+	if (api->libversion_number() < OLDEST) {
+		*error = api->mprintf("sluice-vfs needs SQLite 3.32");
 		return SQLITE_ERROR;
+	}
+	if (sqlite3_api && sqlite3_api != api) {
+		*error = api->mprintf("another SQLite in this process has loaded sluice-vfs");
+		return SQLITE_ERROR;
+	}
+	SQLITE_EXTENSION_INIT2(api);
+	/* Other connections may load it at the same time. */
+	mutex = sqlite3_mutex_alloc(SQLITE_MUTEX_STATIC_VFS3);
+	sqlite3_mutex_enter(mutex);
+	begun = vfs_begin();
+	sqlite3_mutex_leave(mutex);
+	if (!begun) {
+		*error = sqlite3_mprintf("sluice-vfs needs SQLite's VFS \"unix\"");
+		return SQLITE_ERROR;
+	}
 	return SQLITE_OK_LOAD_PERMANENTLY;
 }

@@ -2,8 +2,9 @@
 # shellcheck shell=sh
 # modules: split-deadline
 # contrib: sqlite
+# dmesg: I/O error
 # SQLite's extension: while a database in WAL mode is open, its log and the database have their deadlines. Where they can't
-# be had, SQLite's log says why, and the database works as without.
+# be had, SQLite's log says why, and the database works as without. Each checkpoint makes the database durable, or fails.
 . ./lib.sh
 
 trace=/sys/kernel/tracing
@@ -46,7 +47,8 @@ def refused(options):
 assert ctypes.CDLL("libsqlite3.so.0").sqlite3_config(16, log, None) == 0
 loader = sqlite3.connect(":memory:")
 loader.enable_load_extension(True)
-loader.load_extension("/job/sluice-vfs")
+for _ in range(2):
+    loader.load_extension("/job/sluice-vfs")
 end
 
 # expect_deadlines TEXT CODE [COMMAND…]: run Python code, by COMMAND; its fsyncs have the deadlines TEXT, in ms, each said once
@@ -74,8 +76,8 @@ chmod 666 /tmp/mnt/db
 PYTHONPATH=/tmp python3 -c 'from db import *
 db = opened(""); insert(db); checkpoint(db)
 assert [text.split(": ", 1)[1] for text in said] == [
-    f"/tmp/mnt/db{end} has no deadline: /dev/sluice: No such file or directory; next: modprobe split-deadline"
-    for end in ("-wal", "")
+    "no deadline: /dev/sluice: No such file or directory; next: modprobe split-deadline, and let the program see /dev; "
+    f"/tmp/mnt/db{end}" for end in ("-wal", "")
 ], said
 os._exit(0)' || fail "without the module"
 
@@ -93,7 +95,21 @@ db.execute('PRAGMA user_version = 1'); insert(db); db.execute('PRAGMA journal_mo
 expect_deadlines "5 100 7 100 5 700 6 100 6 800" "db = opened('$options'); insert(db)
 other = opened('&log_ms=7&checkpoint_ms=900'); insert(other); other.close(); insert(db); checkpoint(db)
 third = opened('&log_ms=6&checkpoint_ms=800'); insert(third); checkpoint(third); assert not said, said"
-# A connection that only reads has none, and no complaint.
+# A checkpoint beside which a transaction reads ends before the log does: the database is synced all the same.
+expect_deadlines "5 100 5 700" "db = opened('$options'); reader = opened('$options'); insert(db)
+reader.execute('BEGIN'); reader.execute('SELECT x FROM t').fetchone(); insert(db)
+busy, frames, done = db.execute('PRAGMA wal_checkpoint').fetchone(); assert done < frames, (frames, done)"
+# Where the database can't be written, the checkpoint fails, and the log isn't used again: its fsync is the first command, what
+# the database gets is the second.
+expect_deadlines "5 100 5 700 5" "db = opened('$options'); insert(db); os.sync()
+def fail_every(count): open('/sys/kernel/config/simdisk/d0/fail_every', 'w').write(f'{count}')
+fail_every(2)
+try: checkpoint(db)
+except sqlite3.OperationalError as error: assert str(error) == 'disk I/O error', error
+else: assert not 'success'
+fail_every(0)
+before = os.stat('/tmp/mnt/db-wal').st_size; insert(db); assert os.stat('/tmp/mnt/db-wal').st_size > before"
+# A connection that only reads calls no fsync, and has no complaint.
 expect_deadlines "" "db = opened('&mode=ro'); db.execute('SELECT x FROM t').fetchone(); assert not said, said"
 # Reads have one if that is asked for.
 echo 1 >$trace/events/sluice/deadline_read/enable
@@ -113,8 +129,12 @@ chmod +x /tmp/as_nobody
 rm -f /tmp/mnt/db-*
 expect_deadlines "100 700" "db = opened('$options'); insert(db); checkpoint(db); assert not said, said" /tmp/as_nobody
 expect_deadlines "100" "db = opened('$options&read_ms=3'); insert(db); checkpoint(db); assert said == [
-'sluice-vfs: /tmp/mnt/db has no deadline: /dev/sluice: Operation not permitted; '
-'next: leave out read_ms, or run the program with CAP_SYS_NICE'], said" /tmp/as_nobody
+'sluice-vfs: no deadline: /dev/sluice: Operation not permitted; '
+'next: leave out read_ms, or run the program with CAP_SYS_NICE; /tmp/mnt/db'], said" /tmp/as_nobody
+chmod 600 /dev/sluice
+expect_deadlines "100" "db = opened('$options'); insert(db); checkpoint(db); assert said[0] == (
+'sluice-vfs: no deadline: /dev/sluice: Permission denied; next: let the program open /dev/sluice; /tmp/mnt/db-wal'), said" /tmp/as_nobody
+chmod 666 /dev/sluice
 
 # What isn't a number of ms is refused.
 PYTHONPATH=/tmp python3 -c 'from db import *
