@@ -28,7 +28,7 @@ for scheduler in none mq-deadline; do
 	echo $scheduler >/sys/block/nullb0/queue/scheduler
 	for options in --all --order; do
 		storm $options
-		[ "$ios" -le "$done" ] && [ $((ios + lost)) -ge "$done" ] ||
+		{ [ "$ios" -le "$done" ] && [ $((ios + lost)) -ge "$done" ]; } ||
 			fail "$scheduler $options: iolat has $ios I/Os and lost $lost events, fio has $done"
 	done
 	storm
