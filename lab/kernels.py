@@ -137,9 +137,8 @@ def checkpatch() -> Path:
 
     def unpack(part: Path) -> None:
         part.mkdir()
-        toolbox.run(
-            ["sh", "-euc", CHECKPATCH], toolbox.Sandbox(ro={"/tmp/in": _source(DEFAULT)}, rw={"/tmp/out": part})
-        )
+        source = _source(DEFAULT, _find(DEFAULT).suite)
+        toolbox.run(["sh", "-euc", CHECKPATCH], toolbox.Sandbox(ro={"/tmp/in": source}, rw={"/tmp/out": part}))
 
     return cache.once(cache.root() / "checkpatch", unpack)
 
@@ -150,24 +149,24 @@ def nvme(kernel: Unpacked) -> Path:
 
     def unpack(part: Path) -> None:
         part.mkdir()
-        toolbox.run(["sh", "-euc", NVME], toolbox.Sandbox(ro={"/tmp/in": _source(series)}, rw={"/tmp/out": part}))
+        source = _source(series, kernel.kernel.suite)
+        toolbox.run(["sh", "-euc", NVME], toolbox.Sandbox(ro={"/tmp/in": source}, rw={"/tmp/out": part}))
 
     return cache.once(cache.root() / "nvme" / f"{kernel.release}-{cache.key(NVME)}", unpack)
 
 
-def _source(name: str) -> Path:
+def _source(series: str, suite: str) -> Path:
     """The folder of linux.tar.xz, Debian's source of a kernel (150 MB, fetched once)."""
-    kernel = _find(name)
 
     def fetch(part: Path) -> None:
-        with progress.step(f"Kernel {name}: download Debian's source") as step, cache.scratch() as work:
-            Apt(kernel.suite, work).download([package := f"linux-source-{kernel.name}"])
+        with progress.step(f"Kernel {series}: download Debian's source") as step, cache.scratch() as work:
+            Apt(suite, work).download([package := f"linux-source-{series}"])
             step.note(package)
             part.mkdir()
             untar = "dpkg-deb --fsys-tarfile /tmp/in/*.deb | tar -xO --wildcards '*.tar.xz' >/tmp/out/linux.tar.xz"
             toolbox.run(["sh", "-euc", untar], toolbox.Sandbox(ro={"/tmp/in": work / "debs"}, rw={"/tmp/out": part}))
 
-    return cache.once(cache.root() / f"linux-source-{name}", fetch)
+    return cache.once(cache.root() / f"linux-source-{series}", fetch)
 
 
 def payload(image: bytes) -> bytes:
@@ -216,7 +215,7 @@ def _tag(kernel: Kernel) -> str:
 
 def _built(kernel: Kernel) -> Path:
     """Build a kernel from Debian's source; its release has the version of the source and the tag."""
-    stock, source = get(DEFAULT), _source(DEFAULT)
+    stock, source = get(DEFAULT), _source(DEFAULT, kernel.suite)
     local = f"-{kernel.name.split('-')[1]}-{_tag(kernel)}"
     target = cache.root() / "kernels" / f"{stock.release.split('+')[0]}{local}"
 
