@@ -219,7 +219,7 @@ def test_rules_of_the_administrator_outlast_a_removal(host: Host) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("host", ["trixie-backports"], indirect=True)
 def test_a_newer_kernel_gets_what_can_be_built_for_it(host: Host) -> None:
-    """All modules are there, but the NVMe driver's patch, whose reason is said."""
+    """All modules are there but the NVMe driver, for which the kernel's source is missing, as is said."""
     said = host.run(INSTALL)
     built = set(re.findall(r"^(\S+)/updates/dkms/([\w-]+)\.ko", host.run(OURS), re.MULTILINE))
     reasons = set(re.findall(r"^sluice: kernel (\S+) has no ([\w-]+): .", said, re.MULTILINE))

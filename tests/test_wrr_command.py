@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab import modules, toolbox
-from lab.errors import LabError, UsageError
+from lab.errors import LabError, SetupFailed, UsageError
 from lab.host import wrr
 from lab.host.wrr import Controller, Trial
 
@@ -125,6 +125,7 @@ def make_source(parent: Path, sublevel: int) -> None:
         archive.add(tree, tree.name)
 
 
+OTHER_SERIES = "the NVMe driver's patches are for kernels 6.1, 6.12 and 7.3"
 OTHER_DRIVER = "the NVMe driver in /usr/src/linux-source-6.12.tar.xz isn't one that "
 
 
@@ -196,6 +197,8 @@ def test_without_a_source_the_rest_is_built(tmp_path: Path) -> None:
     box = toolbox.Sandbox(ro={"/tmp/kernel": modules.SOURCES, "/tmp/headers": tmp_path}, rw={"/tmp/out": tmp_path})
     for release, said in {
         "6.12.9-x": "no /usr/src/linux-source-6.12.tar.xz; next: apt-get install linux-source-6.12",
-        "7.0.1-x": "its patch is for kernels 6.1 and 6.12",
+        "7.0.1-x": f"  LEFT    nvme-wrr: {OTHER_SERIES}; next: one of these",
     }.items():
         assert said in toolbox.run(["/tmp/kernel/nvme/source.sh", release, "/tmp/headers", "/tmp/out"], box)
+    with pytest.raises(SetupFailed, match=OTHER_SERIES):
+        toolbox.run(["/tmp/kernel/nvme/source.sh", "7.0.1-x", "/tmp/headers", "/tmp/out", "/usr/src"], box)

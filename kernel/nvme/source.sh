@@ -3,12 +3,13 @@
 #
 # usage: source.sh RELEASE HEADERS FOLDER [SOURCE]
 #
-# Writes FOLDER/nvme/pci.c, the NVMe PCI driver of the distribution's own kernel with pci.patch,
-# and with that of its series where there is one, and the two headers that it needs. SOURCE is
-# the kernel's source, an archive or a folder; without it the archive of Debian's linux-source
-# package, and if that isn't there, or of another version, since what the driver shares with
-# nvme-core may differ, or the patch doesn't fit it, nvme-wrr is left out, which is said; so it is
-# for a kernel of another series, or without nvme-core.
+# Writes FOLDER/nvme/pci.c and the two headers that it needs: the NVMe PCI driver of the
+# distribution's own kernel with pci.patch, and with those of its major version and of its series
+# where there are any. SOURCE is the kernel's source, an archive or a folder; without it the archive
+# of Debian's linux-source package. nvme-wrr is left out, which is said, for a kernel without
+# nvme-core. Without SOURCE that is so for a kernel of another series too, and if the archive isn't
+# there, or is of another version, since what the driver shares with nvme-core may differ, or if a
+# patch doesn't fit.
 set -eu
 export LC_ALL=C
 
@@ -59,8 +60,8 @@ version()
 release=$1 headers=$2 folder=$3 source=${4:-} named=${4:-}
 series=$(echo "$release" | cut -d. -f1,2)
 case $series in
-6.1 | 6.12) ;;
-*) leave_out "its patch is for kernels 6.1 and 6.12" "one of these" ;;
+6.1 | 6.12 | 7.3) ;;
+*) unfit "the NVMe driver's patches are for kernels 6.1, 6.12 and 7.3" "one of these" ;;
 esac
 grep -qw nvme_init_ctrl "$headers/Module.symvers" ||
 	leave_out "$release has no nvme-core" "a kernel that has"
@@ -82,12 +83,12 @@ of=$(version "linux-source-$series") wanted=$(version "linux-headers-$release")
 [ -n "$named" ] || [ -z "$of" ] || [ -z "$wanted" ] || [ "$of" = "$wanted" ] ||
 	leave_out "linux-source-$series is $of, and linux-headers-$release is $wanted" \
 		"upgrade both and boot that kernel, or name the source of this one: SOURCE="
-for change in "${0%/*}/pci.patch" "${0%/*}/pci-$series.patch"; do
+for change in "${0%/*}/pci.patch" "${0%/*}/pci-${series%.*}.patch" "${0%/*}/pci-$series.patch"; do
 	[ -e "$change" ] || continue
 	patch -s -F0 "$work/pci.c" "$change" >"$work/said" 2>&1 || {
 		cat "$work/said" >&2
 		unfit "the NVMe driver in $source isn't one that $change fits" \
-			"name the source of a Debian kernel 6.1 or 6.12: SOURCE="
+			"name the source of a Debian kernel 6.1, 6.12 or 7.3: SOURCE="
 	}
 done
 mkdir -p "$folder/nvme"
