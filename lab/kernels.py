@@ -22,22 +22,20 @@ ARCH = "amd64"
 class Kernel:
     """A kernel that the lab knows: its name, the Debian suite it comes from, the compiler that built it.
 
-    `config` is the configuration of one that is built here, and "" for a stock kernel. `nvme` says whether
-    kernel/nvme has a patch for its driver.
+    `config` is the configuration of one that is built here, and "" for a stock kernel.
     """
 
     name: str
     suite: str
     compiler: str
     config: str = ""
-    nvme: bool = True
 
 
 KERNELS = (
     Kernel("6.1", "bookworm", "gcc-12"),
     Kernel("6.12", "trixie", "gcc-14"),
     # the newest one that Debian 13 offers
-    Kernel("next", "trixie-backports", "gcc-14", nvme=False),
+    Kernel("next", "trixie-backports", "gcc-14"),
 )
 DEFAULT = "6.12"
 

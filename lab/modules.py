@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from lab import cache, kernels, progress, toolbox
-from lab.errors import UsageError
 
 STRIP = "find /tmp/out -name '*.ko' -exec strip --strip-debug {} +"
 SOURCES = Path(__file__).parent.parent / "kernel"
@@ -24,21 +23,13 @@ OBJECTS = {
 """Every module, and its name in kernel/Kbuild."""
 
 
-def of(kernel: kernels.Kernel) -> list[str]:
-    """The names of the modules that are built for a kernel."""
-    return [name for name in OBJECTS if name != "nvme-wrr" or kernel.nvme]
-
-
 def build(kernel_name: str, *wanted: str) -> dict[str, bytes]:
     """The wanted modules of kernel/ by file name (`mq-prio.ko`), or all; those that aren't there yet are built.
 
-    A module comes with the modules whose symbols it uses. Names of the kernel's own modules are ignored; UsageError
-    for one that can't be built for this kernel.
+    A module comes with the modules whose symbols it uses. Names of the kernel's own modules are ignored.
     """
     kernel = kernels.get(kernel_name)
-    if "nvme-wrr" in wanted and not kernel.kernel.nvme:
-        raise UsageError(f"nvme-wrr can't be built for kernel {kernel_name}", f"--kernel {kernels.DEFAULT}")
-    names = [name for name in of(kernel.kernel) if name in wanted or not wanted]
+    names = [name for name in OBJECTS if name in wanted or not wanted]
     places = {f"{name}.ko": folder(kernel) / f"{name}.ko" for name in names}
     if not all(place.exists() for place in places.values()):
         folder(kernel).mkdir(parents=True, exist_ok=True)
@@ -80,7 +71,7 @@ def make(kernel: kernels.Unpacked, out: Path, *arguments: str, root: Path | None
     line = ["make", "-s", f"-j{os.cpu_count() or 1}", "-C", "/tmp/kernel", f"K={kernel.release}", "O=/tmp/out"]
     line += [f"KDIR=/lib/modules/{kernel.release}/build", "BTF=/tmp/vmlinux/vmlinux", f"CC={kernel.kernel.compiler}"]
     named = [argument for argument in arguments if argument.startswith("MODULES=")]
-    if kernel.kernel.nvme and all(OBJECTS["nvme-wrr"] in argument for argument in named):
+    if all(OBJECTS["nvme-wrr"] in argument for argument in named):
         ro["/tmp/source"] = kernels.nvme(kernel)
         line += ["SOURCE=/tmp/source"]
     box = replace(box, ro=ro, rw={"/tmp/out": out}, root=root or _root(kernel))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=100000
 # sluice wrr shows the state, binds and gives back, and refuses a disk in use and impossible values. It sets weights, and finds
 # that this drive honours them.

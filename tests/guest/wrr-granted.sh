@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=20000,max_ioqpairs=4
 # cpus: 2
 # Of four submission queues that a controller grants, Linux uses one as an I/O queue. If the controller then refuses the

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # dmesg: I/O error, dev nvme
@@ -51,8 +50,9 @@ echo 3000 >/sys/block/nvme0n1/queue/io_timeout
 echo 1 >/sys/kernel/tracing/events/nvme/nvme_setup_cmd/enable
 vendor 0xc2 0 4500
 sleep 0.01
+cpu=$(cat /sys/block/nvme0n1/mq/1/cpu_list)
 for of in "1 0" "2 0" "2 4" "3 0"; do
-	taskset -c 1 ionice -c "${of% *}" -n "${of#* }" dd if=$DEV of=/dev/null bs=4k count=1 iflag=direct status=none &
+	taskset -c "$cpu" ionice -c "${of% *}" -n "${of#* }" dd if=$DEV of=/dev/null bs=4k count=1 iflag=direct status=none &
 done
 wait
 grep -o 'nvme_admin_abort_cmd.*' /sys/kernel/tracing/trace | sed 's/.*cdw10=\([0-9a-f]*\) \([0-9a-f]*\).*/\1 \2/' | sort >/tmp/aborted

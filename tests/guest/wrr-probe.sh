@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=0
 # A drive that fetches all commands at once has weights without effect: sluice wrr probe says so.
 . ./lib.sh

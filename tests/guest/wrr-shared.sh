@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=100000,subsys=shared
 # The disk of a drive that may have several controllers is not the controller's own one, which is hidden. sluice wrr refuses the
 # controller while that disk is in use, and reads from it to probe.

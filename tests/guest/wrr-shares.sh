@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # The driver on a controller that takes 10000 commands a second. Under saturation the shares match the weights, from two

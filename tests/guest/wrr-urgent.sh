@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=on,fetch_ns=100000
 # cpus: 2
 # Urgent goes first, but an endless urgent load doesn't starve the rest: each other class that waits keeps at least the share of

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=sh
 # modules: nvme-wrr
-# kernels: 6.1 6.12
 # nvme: wrr=off,fetch_ns=5000
 # A controller without weighted round robin: our driver says so and refuses weights. It costs what the stock driver costs within
 # a hundredth, in instructions and so in reads a second, one by one and in batches. The drive is faster than the processor,
