@@ -58,7 +58,7 @@ class Bug:
 
 SQLITE = (
     ("never-synced", "op == SQLITE_FCNTL_CKPT_DONE && !extra->failed", "op < 0", "not 5 100 5 700"),
-    ("failure-untold", "return failed ? failed : extra->below", "return extra->below", "fail_every(2)"),
+    ("failure-untold", "extra->failed = extra->below->xSync(", "extra->below->xSync(", "fail_every(3)"),
     ("kept-for-ever", "\t\t\tclose(extra->keepers[i]);\n", "\t\t\tcontinue;\n", "not 5 100 5 700 100 5"),
     ("second-load", 'if (sqlite3_vfs_find("sluice"))', "if (!sqlite3_vfs_find)", ""),
 )
@@ -352,7 +352,7 @@ SLUICE = (
         "",
         "sluice-equal: FAIL: beside a start the copy has",
     ),
-    ("copy-at-once", "slu_has_light_peer(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy the p99"),
+    ("copy-at-once", "slu_has_light_peer(sluice, client));", "false);", "sluice-equal: FAIL: beside a copy"),
     (
         "heirs-unnamed",
         "other->rank < (waiter ? waiter->rank : rank)",

@@ -99,11 +99,11 @@ third = opened('&log_ms=6&checkpoint_ms=800'); insert(third); checkpoint(third);
 expect_deadlines "5 100 5 700" "db = opened('$options'); reader = opened('$options'); insert(db)
 reader.execute('BEGIN'); reader.execute('SELECT x FROM t').fetchone(); insert(db)
 busy, frames, done = db.execute('PRAGMA wal_checkpoint').fetchone(); assert done < frames, (frames, done)"
-# Where the database can't be written, the checkpoint fails, and the log isn't used again: its fsync is the first command, what
-# the database gets is the second.
+# Where the database can't be written, the checkpoint fails, and the log isn't used again. The log's flush is the first command.
+# A write of the database or its flush is the third, which fails; an fsync after that would not.
 expect_deadlines "5 100 5 700 5" "db = opened('$options'); insert(db); os.sync()
 def fail_every(count): open('/sys/kernel/config/simdisk/d0/fail_every', 'w').write(f'{count}')
-fail_every(2)
+fail_every(3)
 try: checkpoint(db)
 except sqlite3.OperationalError as error: assert str(error) == 'disk I/O error', error
 else: assert not 'success'
